@@ -1,0 +1,46 @@
+# Verbs only; what is built and how is CMakeLists.txt and CMakePresets.json. `make help` lists the verbs.
+.PHONY: help setup build demo test asan bench fuzz format clean
+MAKEFLAGS += --no-print-directory
+
+# ccache, when there, gives the same objects in every clone and worktree.
+export CCACHE_BASEDIR ?= $(CURDIR)
+export CCACHE_NOHASHDIR ?= 1
+CONFIGURE = $$(command -v ccache >/dev/null && echo -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+
+help:     ## this list
+	@sed -n 's/^\([a-z]*\): *[a-z]* *## /  make \1\t/p' Makefile
+
+setup:    ## install what is missing (apt; NVRTC from PyPI where there is no CUDA toolkit)
+	@sh cmake/setup/packages.sh
+	@sh cmake/setup/nvrtc.sh
+
+build: setup ## set up, configure, build with all cores: build/fusor
+	@echo "build: release, with g++, into build/"
+	@mkdir -p build
+	@cmake --preset release $(CONFIGURE) >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
+	@cmake --build --preset release
+
+demo: build ## train a small MiniGPT on the machine at hand, generate, look at the fused kernels
+	@build/fusor demo
+
+test: build ## every test that this machine can run
+	@sh cmake/setup/nvrtc.sh --tests
+	@ctest --preset release --parallel 2
+
+asan: setup ## build with clang's AddressSanitizer and UBSan into build-asan/, run the tests
+	@cmake --preset asan $(CONFIGURE)
+	@cmake --build --preset asan
+	@ctest --preset asan --parallel 2
+
+bench: build ## time one training step of the small configuration
+	@build/fusor bench train --config small
+
+fuzz: build ## random graphs for a minute, fused against reference
+	@build/fusor fuzz --seconds 60
+
+format:   ## clang-format every C++ and CUDA file
+	@sh cmake/setup/packages.sh clang-format-14
+	@git ls-files -z -- '*.cpp' '*.h' '*.cuh' | xargs -0 -r clang-format-14 -i
+
+clean:    ## remove the build folders (.deps/ with fetched libraries stays)
+	@rm -rf build build-asan
