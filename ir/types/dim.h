@@ -6,6 +6,8 @@
 //   Dim(256)            256              Dim::symbol("B") * 256      256*B            Dim::symbol("S") + 1     S+1
 // Limit: division is exact or absent (`divide`), there is no floor division.
 #pragma once
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
