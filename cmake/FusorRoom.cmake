@@ -4,7 +4,8 @@ set(FUSOR_WARNINGS -Wall -Wextra -Wpedantic -Werror -Wno-unused-parameter
 
 add_library(fusor_options INTERFACE)
 target_include_directories(fusor_options INTERFACE ${CMAKE_SOURCE_DIR})
-target_compile_options(fusor_options INTERFACE ${FUSOR_WARNINGS} -fno-rtti)
+target_compile_options(fusor_options INTERFACE ${FUSOR_WARNINGS} -fno-rtti
+                       -fvisibility=hidden -fvisibility-inlines-hidden)   # only frontend/api/fusor.h says `default`
 
 function(fusor_room NAME)
   cmake_parse_arguments(ARG "" "" "LINK;EXCLUDE" ${ARGN})
