@@ -5,12 +5,12 @@ find_package(LLVM 14 REQUIRED CONFIG)
 add_library(fusor_llvm INTERFACE)
 target_include_directories(fusor_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
 target_link_libraries(fusor_llvm INTERFACE LLVMSupport)
-if(TARGET Terminfo::terminfo)  # otherwise libtinfo.so stays a run-time dependency
-  find_library(FUSOR_TINFO_STATIC libtinfo.a)
-  if(FUSOR_TINFO_STATIC)
-    set_target_properties(Terminfo::terminfo PROPERTIES IMPORTED_LOCATION ${FUSOR_TINFO_STATIC})
-  endif()
-endif()
+target_link_options(fusor_llvm INTERFACE -Wl,--as-needed)   # its package names libz3 and libz, which nothing here calls
+# In place of libtinfo, see cmake/terminfo/terminfo.c.
+add_library(fusor_terminfo STATIC ${CMAKE_CURRENT_LIST_DIR}/terminfo/terminfo.c)
+get_target_property(libraries LLVMSupport INTERFACE_LINK_LIBRARIES)
+list(TRANSFORM libraries REPLACE "Terminfo::terminfo" fusor_terminfo)
+set_target_properties(LLVMSupport PROPERTIES INTERFACE_LINK_LIBRARIES "${libraries}")
 
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(nlohmann_json REQUIRED)

@@ -1,10 +1,11 @@
 # fusor_room(NAME [LINK target...]): every .cpp below the current folder becomes the static library fusor_NAME.
 set(FUSOR_WARNINGS -Wall -Wextra -Wpedantic -Werror -Wno-unused-parameter
-    -Wno-maybe-uninitialized)   # llvm::formatv under g++ 12, see notes/building
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)   # llvm::formatv under g++ 12, see notes/building
 
 add_library(fusor_options INTERFACE)
 target_include_directories(fusor_options INTERFACE ${CMAKE_SOURCE_DIR})
-target_compile_options(fusor_options INTERFACE ${FUSOR_WARNINGS} -fno-rtti)
+target_compile_options(fusor_options INTERFACE ${FUSOR_WARNINGS} -fno-rtti
+                       -fvisibility=hidden -fvisibility-inlines-hidden)   # only frontend/api/fusor.h says `default`
 
 function(fusor_room NAME)
   cmake_parse_arguments(ARG "" "" "LINK;EXCLUDE" ${ARGN})

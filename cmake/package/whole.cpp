@@ -1,0 +1,1 @@
+// libfusor.so is made of the rooms' static libraries; CMake wants a source of its own for a library.

@@ -1,0 +1,12 @@
+# cmake -DFILES="a.cuh;b.cuh" -DOUTPUT=table.cpp -P embed.cmake: the table of codegen/device/embedded.h.
+set(text "// Generated from codegen/device/*.cuh by embed.cmake.\n#include \"codegen/device/embedded.h\"\n\n")
+string(APPEND text "namespace fusor::codegen::device {\n\nextern const EmbeddedFile kEmbeddedFiles[] = {\n")
+list(SORT FILES)
+list(LENGTH FILES count)
+foreach(file IN LISTS FILES)
+  get_filename_component(name "${file}" NAME)
+  file(READ "${file}" content)
+  string(APPEND text "{\"${name}\",\nR\"FUSOR_CUDA(" "${content}" ")FUSOR_CUDA\"},\n")
+endforeach()
+string(APPEND text "};\nextern const unsigned kEmbeddedFileCount = ${count};\n\n} // namespace fusor::codegen::device\n")
+file(WRITE "${OUTPUT}" "${text}")

@@ -1,0 +1,113 @@
+// reduce.cuh: block sizes, back-to-back calls, NaN rules, and that every thread sees the same bits.
+#include "tests/codegen/device/support.h"
+#include "gtest/gtest.h"
+
+using namespace fusor::codegen;
+using namespace fusor::codegen::tests;
+
+namespace {
+
+constexpr const char *kKernels = R"cuda(
+// Sum, max and sum again, back to back; every thread writes what it got.
+extern "C" __global__ void reductions(const float *x, float *sums, float *maxima, float *again, i64 n) {
+  float sum = 0, largest = Max::identity<float>();
+  for (i64 i = threadIdx.x; i < n; i += blockDim.x) {
+    sum += x[i];
+    largest = Max::combine(largest, x[i]);
+  }
+  float total = blockSum(sum);
+  sums[threadIdx.x] = total;
+  maxima[threadIdx.x] = blockMax(largest);
+  again[threadIdx.x] = blockSum(sum - total);
+}
+extern "C" __global__ void pair(const float *x, float *sums) {
+  float values[2] = {x[threadIdx.x], x[threadIdx.x] * 2};
+  blockReduceAll<Sum>(values);
+  sums[threadIdx.x] = values[0] + values[1];
+}
+extern "C" __global__ void extremes(const float *x, float *out) {
+  float max = blockReduce<Max>(x[threadIdx.x]), min = blockReduce<Min>(x[threadIdx.x]);
+  float number = blockReduce<MaxNumber>(x[threadIdx.x]);
+  if (threadIdx.x == 0) out[0] = max, out[1] = min, out[2] = number;
+}
+extern "C" __global__ void others(const double *x, const i64 *k, double *sum, i64 *largest, i64 *product) {
+  *sum = blockSum(x[threadIdx.x]);
+  *largest = blockMax(k[threadIdx.x]);
+  *product = warpReduce<Product>(threadIdx.x % 32 < 3 ? k[threadIdx.x % 32] : (i64)1);
+}
+extern "C" __global__ void finish(const float *partials, float *out, i64 count, i64 n) {
+  i64 column = blockIdx.x * blockDim.x + threadIdx.x;
+  if (column < n) out[column] = sumPartials(partials, count, n, column);
+}
+)cuda";
+
+const EmulatedModule &module() {
+  static const EmulatedModule compiled = compileWithDevice({"reduce.cuh"}, kKernels);
+  return compiled;
+}
+
+TEST(Reduce, AllBlockSizesGiveEveryThreadTheResult) {
+  for (unsigned block : {32u, 64u, 96u, 256u, 1024u})
+    for (long long n : {1, 31, 33, 127, 130, 4097}) {
+      std::vector<float> x = randomValues(n, 7);
+      double sum = 0, largest = -INFINITY;
+      for (float value : x) sum += value, largest = std::fmax(largest, value);
+      GuardedBuffer in = GuardedBuffer::of<float>(x), sums(block * 4), maxima(block * 4), again(block * 4);
+      ASSERT_EQ(messageOf(module().run("reductions", {.block = {block}}, in, sums, maxima, again, n)), "");
+      for (unsigned t = 0; t < block; ++t) {
+        ASSERT_NEAR(sums.as<float>()[t], sum, 1e-5 * n) << block << " threads, " << n << " values";
+        ASSERT_EQ(sums.as<float>()[t], sums.as<float>()[0]);
+        ASSERT_EQ(maxima.as<float>()[t], static_cast<float>(largest));
+        ASSERT_NEAR(again.as<float>()[t], sum - block * sum, 1e-4 * block * (1 + std::fabs(sum)));
+      }
+    }
+}
+
+TEST(Reduce, SeveralValuesAtOnce) {
+  std::vector<float> x(160);
+  for (int i = 0; i < 160; ++i) x[i] = static_cast<float>(i);
+  GuardedBuffer in = GuardedBuffer::of<float>(x), out(640);
+  ASSERT_EQ(messageOf(module().run("pair", {.block = {160}}, in, out)), "");
+  for (float value : out.as<float>()) EXPECT_EQ(value, 3 * 160 * 159 / 2);
+}
+
+TEST(Reduce, NaNWinsExceptInMaxNumber) {
+  for (int position : {0, 5, 63}) {
+    std::vector<float> x = randomValues(64, 3);
+    x[position] = NAN;
+    x[17] = 100;
+    GuardedBuffer in = GuardedBuffer::of<float>(x), out(12);
+    ASSERT_EQ(messageOf(module().run("extremes", {.block = {64}}, in, out)), "");
+    EXPECT_TRUE(std::isnan(out.as<float>()[0]));
+    EXPECT_TRUE(std::isnan(out.as<float>()[1]));
+    EXPECT_EQ(out.as<float>()[2], 100);
+  }
+}
+
+TEST(Reduce, OtherTypes) {
+  std::vector<double> x(64, 0.1);
+  std::vector<int64_t> k(64, -5);
+  k[0] = 3, k[1] = 1000000007, k[2] = -2, k[40] = int64_t(1) << 50;
+  GuardedBuffer doubles = GuardedBuffer::of<double>(x), integers = GuardedBuffer::of<int64_t>(k), sum(8), largest(8),
+                product(8);
+  ASSERT_EQ(messageOf(module().run("others", {.block = {64}}, doubles, integers, sum, largest, product)), "");
+  EXPECT_NEAR(sum.as<double>()[0], 6.4, 1e-14);
+  EXPECT_EQ(largest.as<int64_t>()[0], int64_t(1) << 50);
+  EXPECT_EQ(product.as<int64_t>()[0], int64_t(-6) * 1000000007);
+}
+
+TEST(Reduce, PartialsInRowOrder) {
+  for (long long n : {1, 31, 130})
+    for (long long count : {1, 7}) {
+      std::vector<float> partials = randomValues(n * count, 5);
+      GuardedBuffer in = GuardedBuffer::of<float>(partials), out(n * 4);
+      ASSERT_EQ(messageOf(module().run("finish", {.grid = {2}, .block = {96}}, in, out, count, n)), "");
+      for (long long column = 0; column < n; ++column) {
+        float expected = 0;
+        for (long long row = 0; row < count; ++row) expected += partials[row * n + column];
+        EXPECT_EQ(out.as<float>()[column], expected);
+      }
+    }
+}
+
+} // namespace
