@@ -1,6 +1,6 @@
 # fusor_room(NAME [LINK target...]): every .cpp below the current folder becomes the static library fusor_NAME.
 set(FUSOR_WARNINGS -Wall -Wextra -Wpedantic -Werror -Wno-unused-parameter
-    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)   # llvm::formatv under g++ 12, see notes/building
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)   # llvm::formatv under g++ 12
 
 add_library(fusor_options INTERFACE)
 target_include_directories(fusor_options INTERFACE ${CMAKE_SOURCE_DIR})
@@ -32,6 +32,7 @@ function(fusor_tests NAME)
   endif()
   add_executable(fusor_tests_${NAME} ${sources})
   target_link_libraries(fusor_tests_${NAME} PRIVATE fusor_options ${ARG_LINK} GTest::gtest GTest::gtest_main)
+  target_compile_options(fusor_tests_${NAME} PRIVATE -O1)
   target_compile_definitions(fusor_tests_${NAME} PRIVATE FUSOR_SOURCE_DIR="${CMAKE_SOURCE_DIR}" FUSOR_BINARY_DIR="${CMAKE_BINARY_DIR}")
   add_test(NAME ${NAME} COMMAND fusor_tests_${NAME} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(${NAME} PROPERTIES LABELS ${NAME})
