@@ -36,8 +36,10 @@ Attrs::Attrs(std::initializer_list<Entry> entries) {
 
 void Attrs::set(llvm::StringRef name, AttrValue value) {
   auto it = llvm::lower_bound(entries_, name, [](const Entry &e, llvm::StringRef n) { return e.name < n; });
-  if (it != entries_.end() && it->name == name) it->value = std::move(value);
-  else entries_.insert(it, Entry{name.str(), std::move(value)});
+  if (it != entries_.end() && it->name == name)
+    it->value = std::move(value);
+  else
+    entries_.insert(it, Entry{name.str(), std::move(value)});
 }
 
 void Attrs::erase(llvm::StringRef name) {

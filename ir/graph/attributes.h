@@ -6,8 +6,10 @@
 
 namespace fusor::ir {
 
-/// true, 3, 0.5, tanh, [1, 2], ["a", "b"], f32, [B, 256]: the op table says which kind an attribute is, so the text need not.
-using AttrValue = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<std::string>, DType, Shape>;
+/// true, 3, 0.5, tanh, [1, 2], ["a", "b"], f32, [B, 256]: the op table says which kind an attribute is, so the text
+/// need not.
+using AttrValue =
+    std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<std::string>, DType, Shape>;
 /// The alternatives of AttrValue in order.
 enum class AttrKind : uint8_t { boolean, integer, real, word, integers, words, dtype, shape };
 

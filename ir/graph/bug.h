@@ -5,10 +5,12 @@
 
 namespace fusor::ir {
 
-/// Prints "fusor: bug: TEXT (FILE:LINE)" with what the compiler was doing (see BugContext) and ends the process with exit code 70.
+/// Prints "fusor: bug: TEXT (FILE:LINE)" with what the compiler was doing (see BugContext) and ends the process with
+/// exit code 70.
 [[noreturn]] void reportBug(const std::string &text, const char *file, int line);
 
-/// While alive, a bug report says what was being done and how to reproduce it: "pass 'fusion'; reproduce with: fusor opt ...".
+/// While alive, a bug report says what was being done and how to reproduce it: "pass 'fusion'; reproduce with: fusor
+/// opt ...".
 class BugContext {
 public:
   explicit BugContext(std::string doing);

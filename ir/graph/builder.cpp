@@ -7,13 +7,16 @@
 namespace fusor::ir {
 namespace {
 
-llvm::Error prefixed(const OpDef &def, llvm::Error error) { return opError("'{0}' {1}", def.name, llvm::toString(std::move(error))); }
+llvm::Error prefixed(const OpDef &def, llvm::Error error) {
+  return opError("'{0}' {1}", def.name, llvm::toString(std::move(error)));
+}
 
 llvm::Error checkOperands(const OpSite &site) {
   const OpDef &def = site.def;
   size_t declared = def.operands.size(), given = site.operands.size();
   if (given < def.requiredOperands() || (given > declared && !def.isVariadic())) {
-    std::string expected = def.isVariadic() ? llvm::formatv("at least {0}", def.requiredOperands()).str() : std::to_string(def.requiredOperands());
+    std::string expected = def.isVariadic() ? llvm::formatv("at least {0}", def.requiredOperands()).str()
+                                            : std::to_string(def.requiredOperands());
     if (!def.isVariadic() && declared > def.requiredOperands()) expected += llvm::formatv(" to {0}", declared).str();
     return opError("takes {0} operands, {1} are given", expected, given);
   }
@@ -27,14 +30,17 @@ llvm::Error checkOperands(const OpSite &site) {
     Value value = site.operands[i];
     DType dtype = value.dtype();
     bool fits = def.typeClass == TypeClass::any || (def.typeClass == TypeClass::floats && isFloat(dtype)) ||
-                (def.typeClass == TypeClass::numbers && dtype != DType::i1) || (def.typeClass == TypeClass::booleans && dtype == DType::i1);
+                (def.typeClass == TypeClass::numbers && dtype != DType::i1) ||
+                (def.typeClass == TypeClass::booleans && dtype == DType::i1);
     if (!fits) {
       static constexpr const char *classes[] = {"a float", "a number", "i1", "anything"};
-      return opError("operand '{0}' must be {1}, is {2}", def.operands[i].name, classes[static_cast<int>(def.typeClass)], value.type().str());
+      return opError("operand '{0}' must be {1}, is {2}", def.operands[i].name,
+                     classes[static_cast<int>(def.typeClass)], value.type().str());
     }
     if (first && value.dtype() != first.dtype())
-      return opError("operands must have one dtype: '{0}' is {1}, '{2}' is {3}", def.operands[first == site.operands[0] ? 0 : 1].name,
-                     first.type().str(), def.operands[i].name, value.type().str());
+      return opError("operands must have one dtype: '{0}' is {1}, '{2}' is {3}",
+                     def.operands[first == site.operands[0] ? 0 : 1].name, first.type().str(), def.operands[i].name,
+                     value.type().str());
     if (!first) first = value;
   }
   return llvm::Error::success();
@@ -48,7 +54,8 @@ double asNumber(const AttrValue &value) {
 
 llvm::Error checkAttributes(const OpSite &site) {
   const OpDef &def = site.def;
-  static constexpr const char *kinds[] = {"true or false", "an integer", "a number", "a word", "a list of integers", "a list of strings", "a dtype", "a shape"};
+  static constexpr const char *kinds[] = {"true or false",      "an integer",        "a number", "a word",
+                                          "a list of integers", "a list of strings", "a dtype",  "a shape"};
   for (const Attrs::Entry &entry : site.attrs.entries()) {
     const AttrSpec *spec = def.attr(entry.name);
     if (!spec) {
@@ -56,14 +63,18 @@ llvm::Error checkAttributes(const OpSite &site) {
       return opError("has no attribute '{0}'; it has {1}", entry.name, known.empty() ? "none" : known);
     }
     if (entry.value.index() != static_cast<size_t>(spec->kind))
-      return opError("attribute '{0}' must be {1}, is {2}", entry.name, kinds[static_cast<size_t>(spec->kind)], str(entry.value));
+      return opError("attribute '{0}' must be {1}, is {2}", entry.name, kinds[static_cast<size_t>(spec->kind)],
+                     str(entry.value));
     if (!spec->choices.empty() && !llvm::is_contained(spec->choices, std::get<std::string>(entry.value)))
-      return opError("attribute '{0}' must be one of {1}, is {2}", entry.name, llvm::join(spec->choices, ", "), str(entry.value));
+      return opError("attribute '{0}' must be one of {1}, is {2}", entry.name, llvm::join(spec->choices, ", "),
+                     str(entry.value));
     if (spec->range && !(asNumber(entry.value) >= spec->range->first && asNumber(entry.value) <= spec->range->second))
-      return opError("attribute '{0}' must be in {1}..{2}, is {3}", entry.name, spec->range->first, spec->range->second, str(entry.value));
+      return opError("attribute '{0}' must be in {1}..{2}, is {3}", entry.name, spec->range->first, spec->range->second,
+                     str(entry.value));
   }
   for (const AttrSpec &spec : def.attrs)
-    if (spec.required && !site.has(spec.name)) return opError("needs attribute '{0}' ({1})", spec.name, kinds[static_cast<size_t>(spec.kind)]);
+    if (spec.required && !site.has(spec.name))
+      return opError("needs attribute '{0}' ({1})", spec.name, kinds[static_cast<size_t>(spec.kind)]);
   return llvm::Error::success();
 }
 
@@ -82,8 +93,9 @@ llvm::Expected<Op *> Builder::create(llvm::StringRef name, llvm::ArrayRef<Value>
   const OpDef *def = findOp(name);
   if (!def) return opError("there is no op called '{0}'", name);
   while (!operands.empty() && !operands.back()) operands = operands.drop_back(); // absent optional operands at the end
-  for (const AttrSpec &spec : def->attrs)                                         // defaults are not stored
-    if (const AttrValue *value = attrs.find(spec.name); value && spec.defaultValue && *value == *spec.defaultValue) attrs.erase(spec.name);
+  for (const AttrSpec &spec : def->attrs)                                        // defaults are not stored
+    if (const AttrValue *value = attrs.find(spec.name); value && spec.defaultValue && *value == *spec.defaultValue)
+      attrs.erase(spec.name);
   auto types = inferTypes({*def, operands, attrs});
   if (!types) return types.takeError();
   return block_->insert(std::make_unique<Op>(*def, operands, *types, std::move(attrs), location_), before_);
@@ -97,6 +109,8 @@ Op *Builder::make(llvm::StringRef name, llvm::ArrayRef<Value> operands, Attrs at
 
 Value Builder::constant(double value, DType dtype) { return op("constant", {}, {{"value", value}, {"dtype", dtype}}); }
 
-Value Builder::cast(Value value, DType dtype) { return value.dtype() == dtype ? value : op("cast", {value}, {{"to", dtype}}); }
+Value Builder::cast(Value value, DType dtype) {
+  return value.dtype() == dtype ? value : op("cast", {value}, {{"to", dtype}});
+}
 
 } // namespace fusor::ir

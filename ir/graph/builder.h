@@ -17,12 +17,15 @@ public:
   void setLocation(Location location) { location_ = std::move(location); }
   const Location &location() const { return location_; }
 
-  /// Checks operands, attributes and types against the table entry and inserts the op. The error's text starts with "'add' ".
+  /// Checks operands, attributes and types against the table entry and inserts the op. The error's text starts with
+  /// "'add' ".
   llvm::Expected<Op *> create(llvm::StringRef op, llvm::ArrayRef<Value> operands, Attrs attrs = {});
   /// The same where a failure would be our bug.
   Op *make(llvm::StringRef op, llvm::ArrayRef<Value> operands, Attrs attrs = {});
   /// First result of make().
-  Value op(llvm::StringRef op, llvm::ArrayRef<Value> operands, Attrs attrs = {}) { return make(op, operands, std::move(attrs))->result(); }
+  Value op(llvm::StringRef op, llvm::ArrayRef<Value> operands, Attrs attrs = {}) {
+    return make(op, operands, std::move(attrs))->result();
+  }
 
   /// A scalar constant.
   Value constant(double value, DType dtype = DType::f32);
@@ -35,7 +38,8 @@ private:
   Location location_;
 };
 
-/// Operand count and dtypes, attribute names, kinds, ranges and choices, then the entry's `infer`. The text starts with "'add' ".
+/// Operand count and dtypes, attribute names, kinds, ranges and choices, then the entry's `infer`. The text starts with
+/// "'add' ".
 llvm::Expected<llvm::SmallVector<TensorType, 2>> inferTypes(const OpSite &site);
 
 } // namespace fusor::ir

@@ -24,8 +24,10 @@ void Value::replaceAllUsesWith(Value other) {
       if (user->operand(i) == *this) user->setOperand(i, other);
 }
 
-Op::Op(const OpDef &def, llvm::ArrayRef<Value> operands, llvm::ArrayRef<TensorType> resultTypes, Attrs attrs, Location location)
-    : def_(&def), operands_(operands.begin(), operands.end()), attrs_(std::move(attrs)), location_(std::move(location)) {
+Op::Op(const OpDef &def, llvm::ArrayRef<Value> operands, llvm::ArrayRef<TensorType> resultTypes, Attrs attrs,
+       Location location)
+    : def_(&def), operands_(operands.begin(), operands.end()), attrs_(std::move(attrs)),
+      location_(std::move(location)) {
   for (Value operand : operands_) addUser(operand, this);
   for (const TensorType &type : resultTypes) addResult(type, "");
 }
@@ -88,8 +90,10 @@ const AttrValue &Op::attrValue(llvm::StringRef name) const { return site().attrV
 void Op::setAttr(llvm::StringRef name, AttrValue value) {
   const AttrSpec *spec = def_->attr(name);
   if (!spec) FUSOR_BUG("op '{0}' has no attribute called '{1}'", this->name(), name);
-  if (spec->defaultValue && *spec->defaultValue == value) attrs_.erase(name);
-  else attrs_.set(name, std::move(value));
+  if (spec->defaultValue && *spec->defaultValue == value)
+    attrs_.erase(name);
+  else
+    attrs_.set(name, std::move(value));
 }
 
 OpSite Op::site() const { return {*def_, operands_, attrs_}; }
@@ -186,7 +190,9 @@ llvm::SmallVector<ReturnEntry, 4> Function::returns() const {
   const auto &targets = op->attr<std::vector<std::string>>("targets");
   for (unsigned i = 0; i < op->operands().size(); ++i) {
     llvm::StringRef target = i < targets.size() ? llvm::StringRef(targets[i]) : "";
-    ReturnKind kind = target.empty() ? ReturnKind::result : target.consume_front("grad ") ? ReturnKind::gradient : ReturnKind::update;
+    ReturnKind kind = target.empty()                  ? ReturnKind::result
+                      : target.consume_front("grad ") ? ReturnKind::gradient
+                                                      : ReturnKind::update;
     entries.push_back({kind, target.str(), op->operand(i)});
   }
   return entries;
@@ -202,7 +208,8 @@ void Function::setReturns(llvm::ArrayRef<ReturnEntry> entries, Location location
   if (Op *old = block_->terminator()) old->erase();
   Attrs attrs;
   if (llvm::any_of(targets, [](const std::string &t) { return !t.empty(); })) attrs.set("targets", std::move(targets));
-  block_->insert(std::make_unique<Op>(opDef("return"), values, llvm::ArrayRef<TensorType>(), std::move(attrs), std::move(location)));
+  block_->insert(std::make_unique<Op>(opDef("return"), values, llvm::ArrayRef<TensorType>(), std::move(attrs),
+                                      std::move(location)));
 }
 
 llvm::StringRef name(PersistentKind kind) {

@@ -33,8 +33,8 @@ struct ValueDef {
   TensorType type;
   std::string name; // without % or @; unique in its function only when printed
   Op *definingOp = nullptr;
-  unsigned index = 0; // result or argument number
-  Block *block = nullptr; // of an argument
+  unsigned index = 0;               // result or argument number
+  Block *block = nullptr;           // of an argument
   llvm::SmallVector<Op *, 2> users; // one entry a use
 };
 
@@ -73,7 +73,8 @@ private:
 class Op : public llvm::ilist_node<Op> {
 public:
   /// Made by Builder, which infers and verifies; this only stores.
-  Op(const OpDef &def, llvm::ArrayRef<Value> operands, llvm::ArrayRef<TensorType> resultTypes, Attrs attrs, Location location);
+  Op(const OpDef &def, llvm::ArrayRef<Value> operands, llvm::ArrayRef<TensorType> resultTypes, Attrs attrs,
+     Location location);
   ~Op();
   Op(const Op &) = delete;
 
@@ -164,9 +165,9 @@ private:
 
 /// What an entry of a function's `return` is.
 enum class ReturnKind : uint8_t {
-  result,     // %loss: handed to the caller
-  update,     // @w = %new: the new content of a persistent value
-  gradient,   // grad @w = %dw: between the gradient and the optimizer pass only
+  result,   // %loss: handed to the caller
+  update,   // @w = %new: the new content of a persistent value
+  gradient, // grad @w = %dw: between the gradient and the optimizer pass only
 };
 struct ReturnEntry {
   ReturnKind kind;
@@ -176,7 +177,8 @@ struct ReturnEntry {
 
 class Function {
 public:
-  Function(Module *module, llvm::StringRef name) : module_(module), name_(name.str()), block_(std::make_unique<Block>(this)) {}
+  Function(Module *module, llvm::StringRef name)
+      : module_(module), name_(name.str()), block_(std::make_unique<Block>(this)) {}
   ~Function();
 
   Module &module() const { return *module_; }
@@ -215,7 +217,7 @@ struct Persistent {
   PersistentKind kind;
   std::string name;
   TensorType type;
-  Initializer init;                // param, state
+  Initializer init;                              // param, state
   std::shared_ptr<const std::vector<char>> data; // const: raw elements
   /// derived: `op(@source, ...)`, an entry of the op table over persistent operands, e.g. cast(@w).
   std::string deriveOp;

@@ -18,11 +18,16 @@ std::string realLiteral(double value) {
 std::string quoted(llvm::StringRef text) {
   std::string out = "\"";
   for (char c : text) {
-    if (c == '"' || c == '\\') out += {'\\', c};
-    else if (c == '\n') out += "\\n";
-    else if (c == '\t') out += "\\t";
-    else if (llvm::isPrint(c)) out += c;
-    else out += {'\\', 'x', llvm::hexdigit((static_cast<unsigned char>(c) >> 4) & 15), llvm::hexdigit(c & 15)};
+    if (c == '"' || c == '\\')
+      out += {'\\', c};
+    else if (c == '\n')
+      out += "\\n";
+    else if (c == '\t')
+      out += "\\t";
+    else if (llvm::isPrint(c))
+      out += c;
+    else
+      out += {'\\', 'x', llvm::hexdigit((static_cast<unsigned char>(c) >> 4) & 15), llvm::hexdigit(c & 15)};
   }
   return out + "\"";
 }

@@ -5,7 +5,8 @@
 
 namespace fusor::ir {
 
-/// The shortest decimal that reads back as the same double, always recognisable as a real: 1.0, 0.1, 1e-05, inf, -inf, nan.
+/// The shortest decimal that reads back as the same double, always recognisable as a real: 1.0, 0.1, 1e-05, inf, -inf,
+/// nan.
 std::string realLiteral(double value);
 /// "text" with \" \\ \n \t and \xHH escapes.
 std::string quoted(llvm::StringRef text);

@@ -19,7 +19,9 @@ struct Location {
     return text;
   }
   /// The caller's line: use as a default argument. (std::source_location is missing in clang 14.)
-  static Location here(const char *file = __builtin_FILE(), unsigned line = __builtin_LINE()) { return {file, line, 0}; }
+  static Location here(const char *file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
+    return {file, line, 0};
+  }
 };
 
 } // namespace fusor::ir

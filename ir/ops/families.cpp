@@ -3,8 +3,8 @@
 namespace fusor::ir {
 
 llvm::SmallVector<llvm::ArrayRef<OpDef>, 12> allFamilies() {
-  return {structureOps(),     elementwiseOps(), reductionOps(), movementOps(), contractionOps(), normalizationOps(),
-          attentionOps(),     lossOps(),        quantizeOps(),  randomOps(),   optimizerOps()};
+  return {structureOps(), elementwiseOps(), reductionOps(), movementOps(), contractionOps(), normalizationOps(),
+          attentionOps(), lossOps(),        quantizeOps(),  randomOps(),   optimizerOps()};
 }
 
 } // namespace fusor::ir

@@ -5,7 +5,9 @@ namespace fusor::ir {
 
 Graph Graph::unary(llvm::StringRef op) const { return {*builder_, builder_->op(op, {value_})}; }
 
-Graph Graph::binary(llvm::StringRef op, Graph a, Graph b) { return {*a.builder_, a.builder_->op(op, {a.value_, b.value_})}; }
+Graph Graph::binary(llvm::StringRef op, Graph a, Graph b) {
+  return {*a.builder_, a.builder_->op(op, {a.value_, b.value_})};
+}
 
 Graph Graph::select(Graph condition, Graph a, Graph b) {
   return {*a.builder_, a.builder_->op("select", {condition.value_, a.value_, b.value_})};
@@ -16,19 +18,23 @@ Graph Graph::number(double value) const { return {*builder_, builder_->constant(
 Graph Graph::cast(DType to) const { return {*builder_, builder_->cast(value_, to)}; }
 
 Graph Graph::sum(llvm::ArrayRef<int64_t> dims, bool keep) const {
-  return {*builder_, builder_->op("sum", {value_}, {{"dims", std::vector<int64_t>(dims.begin(), dims.end())}, {"keep", keep}})};
+  return {*builder_,
+          builder_->op("sum", {value_}, {{"dims", std::vector<int64_t>(dims.begin(), dims.end())}, {"keep", keep}})};
 }
 Graph Graph::max(llvm::ArrayRef<int64_t> dims, bool keep) const {
-  return {*builder_, builder_->op("reduce_max", {value_}, {{"dims", std::vector<int64_t>(dims.begin(), dims.end())}, {"keep", keep}})};
+  return {*builder_, builder_->op("reduce_max", {value_},
+                                  {{"dims", std::vector<int64_t>(dims.begin(), dims.end())}, {"keep", keep}})};
 }
 Graph Graph::mean(llvm::ArrayRef<int64_t> dims, bool keep) const {
-  return {*builder_, builder_->op("mean", {value_}, {{"dims", std::vector<int64_t>(dims.begin(), dims.end())}, {"keep", keep}})};
+  return {*builder_,
+          builder_->op("mean", {value_}, {{"dims", std::vector<int64_t>(dims.begin(), dims.end())}, {"keep", keep}})};
 }
 
 llvm::SmallVector<Graph, 4> gradientArguments(const GradientSite &site) {
   llvm::SmallVector<Graph, 4> args;
   auto widen = [&](Value value) {
-    args.emplace_back(site.builder, value.dtype() == DType::i1 ? value : site.builder.cast(value, computeType(value.dtype())));
+    args.emplace_back(site.builder,
+                      value.dtype() == DType::i1 ? value : site.builder.cast(value, computeType(value.dtype())));
   };
   for (Value operand : site.op.operands()) widen(operand);
   widen(site.gradient());

@@ -1,5 +1,6 @@
 // The fluent form in which entries of the op table are written:
-//   op("silu").summary("x * sigmoid(x)").formula([](auto x) { return x / (1.0 + exp(-x)); }).gradient(...).samples(-8, 8)
+//   op("silu").summary("x * sigmoid(x)").formula([](auto x) { return x / (1.0 + exp(-x)); }).gradient(...).samples(-8,
+//   8)
 // Only ir/ops/*.cpp include this.
 #pragma once
 #include "ir/ops/formula.h"
@@ -15,12 +16,20 @@ public:
   OpEntry &&summary(const char *text) { return def_.summary = text, std::move(*this); }
   /// "x", "bias?" (optional), "values..." (variadic).
   OpEntry &&operands(std::initializer_list<const char *> specs);
-  OpEntry &&results(std::initializer_list<const char *> names) { return def_.results.assign(names.begin(), names.end()), std::move(*this); }
+  OpEntry &&results(std::initializer_list<const char *> names) {
+    return def_.results.assign(names.begin(), names.end()), std::move(*this);
+  }
 
-  OpEntry &&flag(const char *name, bool byDefault) { return attr({name, AttrKind::boolean, AttrValue(byDefault), false, {}, {}}); }
-  OpEntry &&integer(const char *name, int64_t byDefault) { return attr({name, AttrKind::integer, AttrValue(byDefault), false, {}, {}}); }
+  OpEntry &&flag(const char *name, bool byDefault) {
+    return attr({name, AttrKind::boolean, AttrValue(byDefault), false, {}, {}});
+  }
+  OpEntry &&integer(const char *name, int64_t byDefault) {
+    return attr({name, AttrKind::integer, AttrValue(byDefault), false, {}, {}});
+  }
   OpEntry &&integer(const char *name) { return attr({name, AttrKind::integer, {}, true, {}, {}}); }
-  OpEntry &&real(const char *name, double byDefault) { return attr({name, AttrKind::real, AttrValue(byDefault), false, {}, {}}); }
+  OpEntry &&real(const char *name, double byDefault) {
+    return attr({name, AttrKind::real, AttrValue(byDefault), false, {}, {}});
+  }
   OpEntry &&real(const char *name) { return attr({name, AttrKind::real, {}, true, {}, {}}); }
   /// The first choice is the default.
   OpEntry &&word(const char *name, std::initializer_list<const char *> choices);
@@ -36,7 +45,9 @@ public:
   OpEntry &&terminator() { return def_.isTerminator = true, std::move(*this); }
   OpEntry &&ordered() { return def_.hasSideEffectOrder = true, std::move(*this); }
   OpEntry &&boolean() { return def_.yieldsBoolean = true, std::move(*this); }
-  OpEntry &&untyped(std::initializer_list<unsigned> operands) { return def_.untypedOperands = operands, std::move(*this); }
+  OpEntry &&untyped(std::initializer_list<unsigned> operands) {
+    return def_.untypedOperands = operands, std::move(*this);
+  }
   OpEntry &&samples(double low, double high) { return def_.sampleLow = low, def_.sampleHigh = high, std::move(*this); }
   OpEntry &&zeroGradient();
   OpEntry &&inPlace() { return def_.inPlaceOperand0 = true, std::move(*this); }
@@ -52,15 +63,16 @@ public:
     def_.lowering = Lowering::pointwise;
     if (def_.operands.empty()) {
       static constexpr const char *names[] = {"a", "b", "c", "d"};
-      for (unsigned i = 0; i < def_.formula.arity; ++i) def_.operands.push_back({def_.formula.arity == 1 ? "x" : names[i]});
+      for (unsigned i = 0; i < def_.formula.arity; ++i)
+        def_.operands.push_back({def_.formula.arity == 1 ? "x" : names[i]});
     }
     def_.infer = inferElementwise;
     return std::move(*this);
   }
-  /// Of a formula: a lambda over (operands..., dy) of graph values returning one value, or a std::array with one per operand.
+  /// Of a formula: a lambda over (operands..., dy) of graph values returning one value, or a std::array with one per
+  /// operand.
   template <typename F>
-    requires(!std::is_convertible_v<F, decltype(OpDef::gradient)>)
-  OpEntry &&gradient(F) {
+  requires(!std::is_convertible_v<F, decltype(OpDef::gradient)>) OpEntry && gradient(F) {
     return def_.gradient = makeGradient<F>, std::move(*this);
   }
 

@@ -17,7 +17,8 @@ const Table &table() {
     for (llvm::ArrayRef<OpDef> family : allFamilies())
       for (const OpDef &def : family) {
         t.entries.push_back(&def);
-        if (!t.byName.try_emplace(def.name, &def).second) FUSOR_BUG("the op table has two entries called '{0}'", def.name);
+        if (!t.byName.try_emplace(def.name, &def).second)
+          FUSOR_BUG("the op table has two entries called '{0}'", def.name);
       }
     return t;
   }();

@@ -1,11 +1,11 @@
 // An entry of the op table: everything the system knows about one op.
 //
 // There are three ways to define an op, the first that fits:
-//   formula     elementwise: one generic lambda gives the float64 value, the CPU loop, the CUDA text and the graph (see formula.h)
-//   expansion   composite: a function that builds it from other ops; shape, reference and code follow
+//   formula     elementwise: one generic lambda gives the float64 value, the CPU loop, the CUDA text and the graph (see
+//   formula.h) expansion   composite: a function that builds it from other ops; shape, reference and code follow
 //   primitive   explicit hooks: infer, reference, gradient, and the kernel class that lowers it
-// Parser, printer, verifier, `fusor ops`, docs, property tests, gradient checks and fuzzers are loops over the table. Where
-// others would write `switch (op)`, add a property here.
+// Parser, printer, verifier, `fusor ops`, docs, property tests, gradient checks and fuzzers are loops over the table.
+// Where others would write `switch (op)`, add a property here.
 #pragma once
 #include "ir/graph/graph.h"
 #include "ir/ops/expr.h"
@@ -26,8 +26,8 @@ struct AttrSpec {
   std::string name;
   AttrKind kind;
   std::optional<AttrValue> defaultValue;
-  bool required = false;            // neither required nor default: it may be absent, ask site.has()
-  std::vector<std::string> choices; // of a word
+  bool required = false;                          // neither required nor default: it may be absent, ask site.has()
+  std::vector<std::string> choices;               // of a word
   std::optional<std::pair<double, double>> range; // of a number, inclusive
 };
 
@@ -72,7 +72,8 @@ struct OpSite {
 
 using ResultTypes = llvm::SmallVector<TensorType, 2>;
 
-/// A tensor of the float64 reference: elements as doubles, row-major, already rounded to `dtype` where that is narrower than f32.
+/// A tensor of the float64 reference: elements as doubles, row-major, already rounded to `dtype` where that is narrower
+/// than f32.
 struct RefTensor {
   DType dtype = DType::f32;
   llvm::SmallVector<int64_t, 4> shape;
@@ -127,7 +128,8 @@ struct OpDef {
   std::vector<unsigned> untypedOperands;
   /// The range that property tests draw each operand from.
   double sampleLow = -2, sampleHigh = 2;
-  /// Set when the gradient cannot be checked at kinks, e.g. relu at 0, round: the gradient tests stay away from them or skip.
+  /// Set when the gradient cannot be checked at kinks, e.g. relu at 0, round: the gradient tests stay away from them or
+  /// skip.
   bool gradientIsZeroAlmostEverywhere = false;
 
   Formula formula;
@@ -154,7 +156,8 @@ llvm::ArrayRef<const OpDef *> allOps();
 
 /// An error whose text continues "'add' ...": formatted, without location.
 template <typename... Args> llvm::Error opError(const char *format, Args &&...args) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), llvm::formatv(format, std::forward<Args>(args)...).str());
+  return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                 llvm::formatv(format, std::forward<Args>(args)...).str());
 }
 
 } // namespace fusor::ir

@@ -1,5 +1,5 @@
-// The functions of formulas for double and float. The float versions of exp, tanh and erf are branch-free polynomials that
-// compilers vectorise (libm calls are not vectorised without -ffast-math); errors are stated and tested.
+// The functions of formulas for double and float. The float versions of exp, tanh and erf are branch-free polynomials
+// that compilers vectorise (libm calls are not vectorised without -ffast-math); errors are stated and tested.
 #pragma once
 #include <bit>
 #include <cmath>
@@ -70,26 +70,32 @@ inline float tanh(float x) {
   return x != x ? x : y;
 }
 
-#define FUSOR_SCALAR(NAME)                                                                                                    \
+#define FUSOR_SCALAR(NAME)                                                                                             \
   inline double NAME(double x) { return std::NAME(x); }
-FUSOR_SCALAR(sin) FUSOR_SCALAR(cos) FUSOR_SCALAR(tan) FUSOR_SCALAR(asin) FUSOR_SCALAR(acos) FUSOR_SCALAR(atan)
-FUSOR_SCALAR(sinh) FUSOR_SCALAR(cosh) FUSOR_SCALAR(asinh) FUSOR_SCALAR(acosh) FUSOR_SCALAR(atanh)
+FUSOR_SCALAR(sin)
+FUSOR_SCALAR(cos) FUSOR_SCALAR(tan) FUSOR_SCALAR(asin) FUSOR_SCALAR(acos) FUSOR_SCALAR(atan) FUSOR_SCALAR(sinh)
+    FUSOR_SCALAR(cosh) FUSOR_SCALAR(asinh) FUSOR_SCALAR(acosh) FUSOR_SCALAR(atanh)
 #undef FUSOR_SCALAR
 
-/// A float that stays one: `0.5 * x` of a formula is f32 arithmetic here, where a plain float would become a double.
-struct F32 {
+    /// A float that stays one: `0.5 * x` of a formula is f32 arithmetic here, where a plain float would become a
+    /// double.
+    struct F32 {
   float v;
   F32(float value) : v(value) {}
   F32(double value) : v(static_cast<float>(value)) {}
   F32(int value) : v(static_cast<float>(value)) {}
 };
-#define FUSOR_F32_OPERATOR(RESULT, SYMBOL)                                                                                    \
+#define FUSOR_F32_OPERATOR(RESULT, SYMBOL)                                                                             \
   inline RESULT operator SYMBOL(F32 a, F32 b) { return a.v SYMBOL b.v; }
-FUSOR_F32_OPERATOR(F32, +) FUSOR_F32_OPERATOR(F32, -) FUSOR_F32_OPERATOR(F32, *) FUSOR_F32_OPERATOR(F32, /)
-FUSOR_F32_OPERATOR(bool, <) FUSOR_F32_OPERATOR(bool, <=) FUSOR_F32_OPERATOR(bool, >) FUSOR_F32_OPERATOR(bool, >=)
-FUSOR_F32_OPERATOR(bool, ==) FUSOR_F32_OPERATOR(bool, !=)
+FUSOR_F32_OPERATOR(F32, +)
+FUSOR_F32_OPERATOR(F32, -) FUSOR_F32_OPERATOR(F32, *) FUSOR_F32_OPERATOR(F32, /) FUSOR_F32_OPERATOR(bool, <)
+    FUSOR_F32_OPERATOR(bool, <=) FUSOR_F32_OPERATOR(bool, >) FUSOR_F32_OPERATOR(bool, >=) FUSOR_F32_OPERATOR(bool, ==)
+        FUSOR_F32_OPERATOR(bool, !=)
 #undef FUSOR_F32_OPERATOR
-inline bool operator&&(F32 a, F32 b) { return a.v != 0 && b.v != 0; }
+            inline bool
+            operator&&(F32 a, F32 b) {
+  return a.v != 0 && b.v != 0;
+}
 inline bool operator||(F32 a, F32 b) { return a.v != 0 || b.v != 0; }
 inline bool operator!(F32 a) { return a.v == 0; }
 inline F32 operator-(F32 x) { return -x.v; }
@@ -106,12 +112,13 @@ inline F32 select(bool c, F32 a, F32 b) { return c ? a : b; }
 inline F32 select(F32 c, F32 a, F32 b) { return c.v != 0 ? a : b; }
 inline F32 pow(F32 a, F32 b) { return std::pow(a.v, b.v); }
 inline F32 fmod(F32 a, F32 b) { return std::fmod(a.v, b.v); }
-#define FUSOR_SCALAR(NAME)                                                                                                    \
+#define FUSOR_SCALAR(NAME)                                                                                             \
   inline F32 NAME(F32 x) { return std::NAME(x.v); }
-FUSOR_SCALAR(expm1) FUSOR_SCALAR(log) FUSOR_SCALAR(log1p) FUSOR_SCALAR(sqrt) FUSOR_SCALAR(erf)
-FUSOR_SCALAR(floor) FUSOR_SCALAR(ceil) FUSOR_SCALAR(trunc)
-FUSOR_SCALAR(sin) FUSOR_SCALAR(cos) FUSOR_SCALAR(tan) FUSOR_SCALAR(asin) FUSOR_SCALAR(acos) FUSOR_SCALAR(atan)
-FUSOR_SCALAR(sinh) FUSOR_SCALAR(cosh) FUSOR_SCALAR(asinh) FUSOR_SCALAR(acosh) FUSOR_SCALAR(atanh)
+FUSOR_SCALAR(expm1)
+FUSOR_SCALAR(log) FUSOR_SCALAR(log1p) FUSOR_SCALAR(sqrt) FUSOR_SCALAR(erf) FUSOR_SCALAR(floor) FUSOR_SCALAR(ceil)
+    FUSOR_SCALAR(trunc) FUSOR_SCALAR(sin) FUSOR_SCALAR(cos) FUSOR_SCALAR(tan) FUSOR_SCALAR(asin) FUSOR_SCALAR(acos)
+        FUSOR_SCALAR(atan) FUSOR_SCALAR(sinh) FUSOR_SCALAR(cosh) FUSOR_SCALAR(asinh) FUSOR_SCALAR(acosh)
+            FUSOR_SCALAR(atanh)
 #undef FUSOR_SCALAR
 
 } // namespace fusor::ir

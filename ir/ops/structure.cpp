@@ -21,18 +21,37 @@ llvm::SmallVector<Value, 4> noOperands(const GradientSite &) { return {}; }
 
 llvm::ArrayRef<OpDef> structureOps() {
   static const std::vector<OpDef> ops = {
-      op("return").summary("ends a function: results, new persistent values, gradients").operands({"values..."}).results({})
-          .attr({"targets", AttrKind::words, AttrValue(std::vector<std::string>()), false, {}, {}}).terminator().ordered(),
+      op("return")
+          .summary("ends a function: results, new persistent values, gradients")
+          .operands({"values..."})
+          .results({})
+          .attr({"targets", AttrKind::words, AttrValue(std::vector<std::string>()), false, {}, {}})
+          .terminator()
+          .ordered(),
       op("yield").summary("ends a fusion's body").operands({"values..."}).results({}).terminator().ordered(),
       // Its results are those its body yields; Builder cannot infer them, passes/fusion makes it.
-      op("fusion").summary("ordinary IR that runs as one cluster of kernels").operands({"inputs..."}).results({})
-          .optional("name", AttrKind::word).optional("kind", AttrKind::word),
-      op("constant").summary("a scalar").operands({}).real("value")
+      op("fusion")
+          .summary("ordinary IR that runs as one cluster of kernels")
+          .operands({"inputs..."})
+          .results({})
+          .optional("name", AttrKind::word)
+          .optional("kind", AttrKind::word),
+      op("constant")
+          .summary("a scalar")
+          .operands({})
+          .real("value")
           .attr({"dtype", AttrKind::dtype, AttrValue(DType::f32), false, {}, {}})
-          .infer(inferConstant).reference(constantReference).gradient(noOperands),
-      op("extent").summary("the product of dims, known when the program is launched").operands({}).required("shape", AttrKind::shape)
+          .infer(inferConstant)
+          .reference(constantReference)
+          .gradient(noOperands),
+      op("extent")
+          .summary("the product of dims, known when the program is launched")
+          .operands({})
+          .required("shape", AttrKind::shape)
           .attr({"dtype", AttrKind::dtype, AttrValue(DType::f32), false, {}, {}})
-          .infer(inferConstant).reference(extentReference).gradient(noOperands),
+          .infer(inferConstant)
+          .reference(extentReference)
+          .gradient(noOperands),
   };
   return ops;
 }

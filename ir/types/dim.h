@@ -1,8 +1,8 @@
 // A dimension: a number, a symbol, or a polynomial of symbols.
 //
 // Problem: a module is written for `B` sequences of `T` tokens and must stay exact when a pass flattens [B, T, 768] to
-// [B*T, 768] or a cache of S tokens grows to S+1. So a Dim is a polynomial with integer coefficients in a canonical order:
-// two Dims are equal exactly when they are equal for every value of their symbols.
+// [B*T, 768] or a cache of S tokens grows to S+1. So a Dim is a polynomial with integer coefficients in a canonical
+// order: two Dims are equal exactly when they are equal for every value of their symbols.
 //   Dim(256)            256              Dim::symbol("B") * 256      256*B            Dim::symbol("S") + 1     S+1
 // Limit: division is exact or absent (`divide`), there is no floor division.
 #pragma once

@@ -69,7 +69,8 @@ double roundInteger(DType type, double value) {
 }
 
 // Bits of a narrow float (sign, exponent, mantissa) from a value that is already rounded to it.
-unsigned encodeNarrow(double value, int mantissa, int minExponent, unsigned signBit, unsigned nanBits, unsigned infBits) {
+unsigned encodeNarrow(double value, int mantissa, int minExponent, unsigned signBit, unsigned nanBits,
+                      unsigned infBits) {
   unsigned sign = std::signbit(value) ? signBit : 0;
   if (std::isnan(value)) return sign | nanBits;
   if (std::isinf(value)) return sign | infBits;
@@ -108,7 +109,8 @@ template <typename T> void storeAs(void *data, int64_t index, T value) {
   std::memcpy(static_cast<char *>(data) + index * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
 }
 unsigned loadBits(const void *data, int64_t index, unsigned bytes) {
-  return bytes == 2 ? static_cast<unsigned>(loadAs<uint16_t>(data, index)) : static_cast<unsigned>(loadAs<uint8_t>(data, index));
+  return bytes == 2 ? static_cast<unsigned>(loadAs<uint16_t>(data, index))
+                    : static_cast<unsigned>(loadAs<uint8_t>(data, index));
 }
 
 } // namespace
@@ -169,9 +171,11 @@ void storeElement(DType type, void *data, int64_t index, double value) {
     return storeAs<uint8_t>(data, index, std::isnan(v) ? 255 : static_cast<uint8_t>(std::ilogb(v) + 127));
   // 2^63 and 2^64 as doubles are one past the last value: saturate on the integer side.
   case DType::i64:
-    return storeAs<int64_t>(data, index, v >= 9223372036854775808.0 ? std::numeric_limits<int64_t>::max() : static_cast<int64_t>(v));
+    return storeAs<int64_t>(data, index,
+                            v >= 9223372036854775808.0 ? std::numeric_limits<int64_t>::max() : static_cast<int64_t>(v));
   case DType::u64:
-    return storeAs<uint64_t>(data, index, v >= 18446744073709551616.0 ? std::numeric_limits<uint64_t>::max() : static_cast<uint64_t>(v));
+    return storeAs<uint64_t>(
+        data, index, v >= 18446744073709551616.0 ? std::numeric_limits<uint64_t>::max() : static_cast<uint64_t>(v));
   case DType::i32: return storeAs<int32_t>(data, index, static_cast<int32_t>(v));
   case DType::i16: return storeAs<int16_t>(data, index, static_cast<int16_t>(v));
   case DType::i8: return storeAs<int8_t>(data, index, static_cast<int8_t>(v));

@@ -8,9 +8,9 @@ namespace fusor::ir {
 
 enum class DType : uint8_t { f64, f32, f16, bf16, f8e4m3, f8e5m2, f8e8m0, i64, i32, i16, i8, u64, u32, u16, u8, i1 };
 
-inline constexpr DType kAllDTypes[] = {DType::f64,    DType::f32,    DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2,
-                                       DType::f8e8m0, DType::i64,    DType::i32, DType::i16,  DType::i8,     DType::u64,
-                                       DType::u32,    DType::u16,    DType::u8,  DType::i1};
+inline constexpr DType kAllDTypes[] = {DType::f64,    DType::f32, DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2,
+                                       DType::f8e8m0, DType::i64, DType::i32, DType::i16,  DType::i8,     DType::u64,
+                                       DType::u32,    DType::u16, DType::u8,  DType::i1};
 
 /// The spelling in IR text: "bf16".
 llvm::StringRef name(DType type);
@@ -29,7 +29,8 @@ inline bool isNarrowFloat(DType t) { return t >= DType::f16 && t <= DType::f8e8m
 /// The largest finite value: 448 for f8e4m3, 57344 for f8e5m2.
 double maxFinite(DType type);
 
-/// `value` rounded to `type` (nearest even). FP8 saturates (E4M3 has no infinity); integers truncate towards zero and saturate.
+/// `value` rounded to `type` (nearest even). FP8 saturates (E4M3 has no infinity); integers truncate towards zero and
+/// saturate.
 double roundTo(DType type, double value);
 
 /// Element `index` of an array of `type` in memory, as a double (exact for all types but 64-bit integers above 2^53).

@@ -11,10 +11,10 @@ enum class ArchTier : uint8_t { simt, sm80, sm90a };
 
 struct Target {
   DeviceKind kind = DeviceKind::cpu;
-  std::string arch = "cpu";           // "sm_90a" on CUDA
-  ArchTier tier = ArchTier::simt;     // the best tier to generate for
-  bool hasFp8 = false;                // FP8 tensor cores; otherwise FP8 is emulated
-  bool hasCublasLt = false;           // GEMMs may be library calls
+  std::string arch = "cpu";       // "sm_90a" on CUDA
+  ArchTier tier = ArchTier::simt; // the best tier to generate for
+  bool hasFp8 = false;            // FP8 tensor cores; otherwise FP8 is emulated
+  bool hasCublasLt = false;       // GEMMs may be library calls
   int64_t sharedBytesPerBlock = 48 * 1024;
   unsigned multiprocessors = 1;
 };

@@ -22,8 +22,10 @@ std::optional<Shape> broadcastShapes(llvm::ArrayRef<llvm::ArrayRef<Dim>> shapes)
     for (size_t i = 0; i < shape.size(); ++i) {
       Dim &into = result[rank - 1 - i];
       const Dim &from = shape[shape.size() - 1 - i];
-      if (into.is(1)) into = from;
-      else if (!from.is(1) && from != into) return std::nullopt;
+      if (into.is(1))
+        into = from;
+      else if (!from.is(1) && from != into)
+        return std::nullopt;
     }
   return result;
 }

@@ -20,7 +20,9 @@ struct TensorType {
   const Dim &dim(int i) const { return shape[i < 0 ? shape.size() + i : i]; }
   TensorType withDType(DType d) const { return {d, shape, Granularity::none}; }
   TensorType withShape(Shape s) const { return {dtype, std::move(s), granularity}; }
-  bool operator==(const TensorType &o) const { return dtype == o.dtype && shape == o.shape && granularity == o.granularity; }
+  bool operator==(const TensorType &o) const {
+    return dtype == o.dtype && shape == o.shape && granularity == o.granularity;
+  }
   bool operator!=(const TensorType &o) const { return !(*this == o); }
   std::string str() const;
 };
