@@ -2,6 +2,7 @@
 #include "frontend/builder/graph_state.h"
 #include "ir/graph/names.h"
 #include "ir/ops/op_def.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
 namespace fusor {
@@ -243,7 +244,11 @@ ir::Shape GraphState::shape(const Shape &shape, Site site) {
   return result;
 }
 
-void GraphState::closeFunction() { function->setReturns(returns, functionLocation); }
+void GraphState::closeFunction() {
+  std::vector<ir::ReturnEntry> entries = returns; // results first: they have a place, updates have a name
+  llvm::stable_sort(entries, [](const auto &a, const auto &b) { return a.kind < b.kind; });
+  function->setReturns(entries, functionLocation);
+}
 
 std::vector<Value> applyOp(const std::shared_ptr<GraphState> &graph, llvm::StringRef op, llvm::ArrayRef<Value> operands,
                            ir::Attrs attrs, Site site) {

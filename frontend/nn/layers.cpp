@@ -72,12 +72,12 @@ LayerNormLinear::LayerNormLinear(Builder &b, const std::string &normName, const 
 
 LayerNormMLP::LayerNormMLP(Builder &b, const std::string &name, int64_t width, int64_t ffn, const MLPOptions &o,
                            Site site)
-    : norm_(b, name + ".ln2", width, o.norm, site),
+    : name_(name), norm_(b, name + ".ln2", width, o.norm, site),
       fc1_(b, name + ".fc1", width, isGated(o.activation) ? 2 * ffn : ffn, {.bias = o.bias}, site),
       fc2_(b, name + ".fc2", ffn, width, {.bias = o.bias}, site), activation_(o.activation) {}
 
 Value LayerNormMLP::feedForward(Value x, Site site) const {
-  return fc2_(activate(fc1_(x, site), activation_, site), site);
+  return fc2_(activate(fc1_(x, site), activation_, site).named(name_ + ".activation"), site);
 }
 
 } // namespace fusor::nn

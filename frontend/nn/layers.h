@@ -114,6 +114,7 @@ public:
   Value norm(Value x, Site site = Site::here()) const { return norm_(x, site); }
 
 private:
+  std::string name_;
   Norm norm_;
   Linear fc1_, fc2_;
   Activation activation_;
