@@ -35,12 +35,19 @@ asan: setup ## build with clang's AddressSanitizer and UBSan into build-asan/, r
 bench: build ## time one training step of the small configuration
 	@build/fusor bench train --config small
 
-fuzz: build ## random graphs for a minute, fused against reference
-	@build/fusor fuzz --seconds 60
+SECONDS ?= 60
+fuzz: build ## random graphs, fused against reference, then libFuzzer on each reader of files: SECONDS=60 each
+	@build/fusor fuzz --seconds $(SECONDS)
+	@cmake --preset fuzz $(CONFIGURE)
+	@cmake --build --preset fuzz
+	@for target in build-fuzz/tests/fuzz/fuzz_*; do \
+	  name=$${target##*/fuzz_}; mkdir -p build-fuzz/found/$$name; echo "fuzz: $$name, $(SECONDS) s"; \
+	  $$target -max_total_time=$(SECONDS) -print_final_stats=1 -verbosity=0 -artifact_prefix=build-fuzz/found/ build-fuzz/found/$$name tests/fuzz/corpus/$$name || exit 1; \
+	done
 
 format:   ## clang-format every C++ and CUDA file
 	@sh cmake/setup/packages.sh clang-format-14
 	@git ls-files -z -- '*.cpp' '*.h' '*.cuh' | xargs -0 -r clang-format-14 -i
 
 clean:    ## remove the build folders (.deps/ with fetched libraries stays)
-	@rm -rf build build-asan
+	@rm -rf build build-asan build-fuzz

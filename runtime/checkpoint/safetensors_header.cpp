@@ -1,8 +1,11 @@
 #include "runtime/checkpoint/safetensors_header.h"
 
 #include "runtime/checkpoint/file_error.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+#include "llvm/Support/raw_ostream.h"
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -162,6 +165,35 @@ llvm::Expected<SafetensorsHeader> parseSafetensorsHeader(llvm::StringRef path, l
   if (!nlohmann::json::sax_parse(text.begin(), text.end(), &handler))
     return llvm::make_error<FileContentError>(path, handler.problem);
   return std::move(handler.header);
+}
+
+std::string safetensorsHeaderText(llvm::ArrayRef<const TensorInfo *> tensors, const Metadata &metadata) {
+  // The library for strings only: its objects sort their keys, and here the order is the order of the data.
+  auto string = [](llvm::StringRef text) {
+    return nlohmann::json(text.str()).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  };
+  std::string text;
+  llvm::ListSeparator comma(",");
+  llvm::raw_string_ostream os(text);
+  os << '{';
+  if (!metadata.empty()) {
+    os << comma << R"("__metadata__":{)";
+    llvm::ListSeparator inner(",");
+    for (const auto &[key, value] : metadata) os << inner << string(key) << ':' << string(value);
+    os << '}';
+  }
+  uint64_t end = 0;
+  for (const TensorInfo *info : tensors) {
+    os << comma << string(info->name) << R"(:{"dtype":")" << safetensorsName(info->dtype) << R"(","shape":[)";
+    llvm::interleave(info->shape, os, ",");
+    os << R"(],"data_offsets":[)" << end << ',';
+    end += *tensorBytes(info->dtype, info->shape);
+    os << end << "]}";
+  }
+  os << '}';
+  os.flush();
+  text.resize(llvm::alignTo(text.size(), 8), ' ');
+  return text;
 }
 
 } // namespace fusor::runtime

@@ -17,4 +17,8 @@ struct SafetensorsHeader {
 /// against shapes and each other by SafetensorsFile::open. `problem` in the error does not name the path.
 llvm::Expected<SafetensorsHeader> parseSafetensorsHeader(llvm::StringRef path, llvm::StringRef text);
 
+/// The other way: the header of `tensors` whose data lie behind each other in this order, padded with spaces to a
+/// multiple of 8 bytes. Names and metadata are UTF-8.
+std::string safetensorsHeaderText(llvm::ArrayRef<const TensorInfo *> tensors, const Metadata &metadata);
+
 } // namespace fusor::runtime

@@ -1,17 +1,25 @@
 #include "runtime/checkpoint/file_error.h"
 #include "runtime/checkpoint/safetensors.h"
+#include "runtime/checkpoint/safetensors_header.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/ConvertUTF.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/Support/MathExtras.h"
-#include "llvm/Support/raw_ostream.h"
 
 namespace fusor::runtime {
 
 using ir::DType;
+
+namespace {
+
+bool isUtf8(llvm::StringRef text) {
+  auto *begin = reinterpret_cast<const llvm::UTF8 *>(text.begin());
+  return llvm::isLegalUTF8String(&begin, reinterpret_cast<const llvm::UTF8 *>(text.end()));
+}
+
+} // namespace
 
 llvm::StringRef safetensorsName(DType dtype) {
   switch (dtype) {
@@ -41,47 +49,11 @@ std::optional<DType> parseSafetensorsDType(llvm::StringRef text) {
   return std::nullopt;
 }
 
-namespace {
-
-/// The JSON text for tensors whose data lie behind each other in this order, padded to a multiple of 8 bytes.
-std::string headerText(llvm::ArrayRef<const TensorInfo *> tensors, const Metadata &metadata) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  llvm::json::OStream json(os);
-  int64_t end = 0;
-  json.objectBegin();
-  if (!metadata.empty())
-    json.attributeObject("__metadata__", [&] {
-      for (const auto &[key, value] : metadata) json.attribute(key, value);
-    });
-  for (const TensorInfo *info : tensors) {
-    int64_t begin = end;
-    end += int64_t(*tensorBytes(info->dtype, info->shape));
-    json.attributeObject(info->name, [&] {
-      json.attribute("dtype", safetensorsName(info->dtype));
-      json.attributeArray("shape", [&] {
-        for (int64_t extent : info->shape) json.value(extent);
-      });
-      json.attributeArray("data_offsets", [&] {
-        json.value(begin);
-        json.value(end);
-      });
-    });
-  }
-  json.objectEnd();
-  os.flush();
-  text.resize(llvm::alignTo(text.size(), 8), ' ');
-  return text;
-}
-
-} // namespace
-
 llvm::Expected<SafetensorsWriter> SafetensorsWriter::create(llvm::StringRef path, llvm::ArrayRef<TensorInfo> tensors,
                                                             const Metadata &metadata) {
   auto wrong = [&](const llvm::Twine &problem) { return llvm::make_error<FileContentError>(path, problem); };
   for (const auto &[key, value] : metadata)
-    if (!llvm::json::isUTF8(key) || !llvm::json::isUTF8(value))
-      return wrong("metadata " + quotedName(key) + " is not UTF-8 text");
+    if (!isUtf8(key) || !isUtf8(value)) return wrong("metadata " + quotedName(key) + " is not UTF-8 text");
 
   // Wide types first: then every tensor is aligned for its type.
   std::vector<const TensorInfo *> ordered;
@@ -94,7 +66,7 @@ llvm::Expected<SafetensorsWriter> SafetensorsWriter::create(llvm::StringRef path
   int64_t end = 0;
   for (const TensorInfo *info : ordered) {
     std::optional<uint64_t> bytes = tensorBytes(info->dtype, info->shape);
-    if (!llvm::json::isUTF8(info->name)) return wrong("tensor name " + quotedName(info->name) + " is not UTF-8 text");
+    if (!isUtf8(info->name)) return wrong("tensor name " + quotedName(info->name) + " is not UTF-8 text");
     if (info->name == "__metadata__") return wrong("a tensor cannot be called '__metadata__'");
     int64_t begin = end;
     if (!bytes || llvm::AddOverflow(begin, int64_t(*bytes), end))
@@ -102,7 +74,7 @@ llvm::Expected<SafetensorsWriter> SafetensorsWriter::create(llvm::StringRef path
     if (!slots.try_emplace(info->name, Slot{uint64_t(begin), *bytes, false}).second)
       return wrong("two tensors are called " + quotedName(info->name));
   }
-  std::string header = headerText(ordered, metadata);
+  std::string header = safetensorsHeaderText(ordered, metadata);
 
   llvm::Expected<AtomicFile> file = AtomicFile::create(path);
   if (!file) return file.takeError();

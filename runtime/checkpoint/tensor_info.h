@@ -9,9 +9,9 @@
 namespace fusor::runtime {
 
 struct TensorInfo {
-  std::string name;
+  std::string name = {};
   ir::DType dtype = ir::DType::f32;
-  llvm::SmallVector<int64_t, 4> shape; ///< empty for a scalar; a 0 makes an empty tensor
+  llvm::SmallVector<int64_t, 4> shape = {}; ///< empty for a scalar; a 0 makes an empty tensor
 };
 
 /// Bytes of a tensor; nothing when the product does not fit into 63 bits or an extent is negative.

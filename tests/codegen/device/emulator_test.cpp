@@ -91,7 +91,8 @@ extern "C" __global__ void fullMaskShuffle(int *y) { y[threadIdx.x] = __shfl_xor
 extern "C" __global__ void writePast(float *y, int n, int extra) { y[n + extra] = 1; }
 extern "C" __global__ void sharedPast(float *y, int i) {
   __shared__ float tile[32];
-  tile[i] = y[0];
+  float *element = tile + i; // a pointer: the index itself would be stopped by UBSan first
+  *element = y[0];
   y[0] = tile[0];
 }
 struct Pair { long long first; float second; };

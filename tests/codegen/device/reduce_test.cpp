@@ -1,4 +1,5 @@
 // reduce.cuh: block sizes, back-to-back calls, NaN rules, and that every thread sees the same bits.
+#include "tests/codegen/device/nvrtc.h"
 #include "tests/codegen/device/support.h"
 #include "gtest/gtest.h"
 
@@ -109,5 +110,7 @@ TEST(Reduce, PartialsInRowOrder) {
       }
     }
 }
+
+TEST(Reduce, CompilesForGpus) { expectCompilesUnderNvrtc(deviceLibrary({"reduce.cuh"}) + kKernels); }
 
 } // namespace

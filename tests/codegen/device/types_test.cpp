@@ -1,4 +1,5 @@
 // types.cuh, exhaustively: every bf16, f16 and fp8 pattern decoded; encoding at, around and between all of them.
+#include "tests/codegen/device/nvrtc.h"
 #include "tests/codegen/device/support.h"
 #include "llvm/ADT/STLExtras.h"
 #include "gtest/gtest.h"
@@ -163,5 +164,7 @@ TEST(DeviceLibrary, NamesEveryFile) {
 TEST(DeviceLibraryDeathTest, UnknownNameIsOurBug) {
   EXPECT_DEATH(deviceSource("nothing.cuh"), "no device file 'nothing.cuh'");
 }
+
+TEST(Types, CompilesForGpus) { expectCompilesUnderNvrtc(deviceLibrary({"types.cuh"}) + kKernels); }
 
 } // namespace

@@ -28,8 +28,23 @@ static llvm::Error failure(const llvm::Twine &message) {
 
 // ---- the text as the host compiler gets it ------------------------------------------------------------------------
 
+// `source` without its comments: an example in one is no kernel.
+static std::string withoutComments(StringRef source) {
+  std::string result;
+  while (!source.empty()) {
+    size_t at = std::min(source.find("//"), source.find("/*"));
+    result += source.take_front(at);
+    source = source.drop_front(std::min(at, source.size()));
+    source = source.startswith("//") ? source.drop_front(std::min(source.find('\n'), source.size()))
+                                     : source.drop_front(std::min(source.find("*/"), source.size()));
+  }
+  return result;
+}
+
 // The names after `__global__ void [__launch_bounds__(...)]`, in order.
-static std::vector<std::string> kernelNames(StringRef source) {
+static std::vector<std::string> kernelNames(StringRef commented) {
+  const std::string text = withoutComments(commented);
+  StringRef source = text;
   llvm::Regex pattern("__global__[ \t\r\n]+void[ \t\r\n]+(__launch_bounds__\\([^)]*\\)[ \t\r\n]*)?"
                       "([A-Za-z_][A-Za-z0-9_]*)[ \t\r\n]*\\(");
   std::vector<std::string> names;

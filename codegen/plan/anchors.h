@@ -1,0 +1,93 @@
+// Plans of clusters with an anchor: GEMM, attention, scatter, many tensors, and single movement ops.
+#pragma once
+#include "codegen/plan/loop.h"
+
+namespace fusor::codegen {
+
+/// C[m, n] = sum over k of A[m, k] * B[k, n], `batch` times, accumulated in f32 (f64 for f64), then the epilogue.
+struct ContractionPlan {
+  struct Operand {
+    unsigned input = 0;
+    ir::DType dtype = ir::DType::f32;
+    bool transposed = false; // stored [k, m] (A) or [n, k] (B)
+    ir::Dim leadingStride;   // elements between rows as stored
+    ir::Dim batchStride = 0; // 0 where it is shared by all batches
+  };
+  Operand a, b;
+  ir::Dim m, n, k, batch = 1;
+  /// A loop over [batch * m, n] whose accumulator input is the product. Always present: at least it stores the result.
+  LoopPlan epilogue;
+};
+
+/// One of q, k, v, dy, y (or a result): [B, T, heads * d] inside a wider row, e.g. a packed QKV projection.
+struct HeadsView {
+  unsigned index = 0; // input or output number of the cluster
+  ir::Dim offset = 0; // elements to the first
+  ir::Dim rowStride;  // elements between tokens; between sequences it is T * rowStride
+};
+
+struct AttentionPlan {
+  bool backward = false;
+  ir::DType dtype = ir::DType::f32;
+  ir::Dim batch, tq, tk;
+  int64_t heads = 1, kvHeads = 1, headSize = 1;
+  double scale = 1;
+  bool causal = false;
+  int64_t window = 0;
+  HeadsView q, k, v;                         // inputs
+  HeadsView y;                               // output (forward) or input (backward)
+  std::optional<unsigned> lseOutput;         // forward: output number, absent when nobody reads it
+  unsigned lseInput = 0;                     // backward
+  HeadsView dy, dq, dk, dv;                  // backward: input, outputs
+  std::optional<unsigned> keyMask, kvLength; // inputs
+};
+
+/// table[index[i], :] += updates[i, :] in ascending i, f32; rows = the table's rows, columns = elements of one row.
+struct ScatterPlan {
+  unsigned updates = 0, indices = 0, output = 0;
+  ir::DType updatesType = ir::DType::f32, indicesType = ir::DType::i32, outputType = ir::DType::f32;
+  ir::Dim count, rows, columns;
+};
+
+/// The same loop body over many tensors (adamw with casts), or one number from many tensors (global_norm).
+struct MultiTensorPlan {
+  struct Tensor {
+    llvm::SmallVector<unsigned, 6> inputs;  // cluster inputs, in the order of the body's per-tensor inputs
+    llvm::SmallVector<unsigned, 6> outputs; // cluster outputs, in the order of the body's results
+    ir::Dim elements;
+  };
+  /// One tensor's body: arguments are the per-tensor inputs, then the shared scalars. Absent for global_norm.
+  FlatCluster body;
+  LoopPlan loop; // over [1, elements of the first tensor]; only its steps matter, not its domain
+  std::vector<Tensor> tensors;
+  llvm::SmallVector<unsigned, 4> sharedInputs; // cluster inputs that every tensor reads: step, lr, grad_scale
+  bool isGlobalNorm = false;
+};
+
+/// Strided copies: for every index i of `extents`, out[outOffset + i . outStrides] = in[inOffset + i . inStrides].
+struct StridedCopy {
+  unsigned input = 0;
+  ir::Shape extents;
+  ir::Dim inOffset = 0, outOffset = 0;
+  llvm::SmallVector<ir::Dim, 4> inStrides, outStrides;
+};
+struct MovementPlan {
+  std::optional<double> fill; // the output is filled with this first
+  std::optional<unsigned>
+      startsFrom; // the output starts as a copy of this input (in place where the planner aliases them)
+  std::vector<StridedCopy> copies;
+  /// cache_write: the scalar input whose value times `dynamicStride` is added to outOffset; rows outside [0,
+  /// dynamicLimit) are dropped.
+  std::optional<unsigned> dynamicOffset;
+  ir::Dim dynamicStride = 0, dynamicLimit = 0;
+  unsigned dynamicDim = 0;                // which dim of extents the limit applies to
+  llvm::SmallVector<unsigned, 2> outputs; // output number of each copy (split has several), or one for all
+};
+
+llvm::Expected<ContractionPlan> planContraction(const FlatCluster &cluster);
+llvm::Expected<AttentionPlan> planAttention(const FlatCluster &cluster);
+llvm::Expected<ScatterPlan> planScatter(const FlatCluster &cluster);
+llvm::Expected<MultiTensorPlan> planMultiTensor(const ir::Op &fusion);
+llvm::Expected<MovementPlan> planMovement(const FlatCluster &cluster);
+
+} // namespace fusor::codegen
