@@ -1,12 +1,6 @@
 #include "passes/runner.h"
 #include "ir/graph/bug.h"
-#if __has_include("ir/verify/verify.h")
 #include "ir/verify/verify.h"
-#else
-namespace fusor::ir {
-static llvm::Error verify(const Module &) { return llvm::Error::success(); }
-} // namespace fusor::ir
-#endif
 #include "llvm/Support/raw_ostream.h"
 #include <chrono>
 
