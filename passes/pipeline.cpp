@@ -1,6 +1,8 @@
 #include "passes/pipeline.h"
 #include "passes/gradient/gradient.h"
+#include "passes/optimizer/derive.h"
 #include "passes/optimizer/optimizer.h"
+#include "passes/precision/precision.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -15,10 +17,13 @@ struct Step {
 
 // DESIGN section 5 has the full order. A slot is empty until its pass lands.
 const Step kSteps[] = {
+    {{"precision", precision, "on the forward function: the backward one follows from its dtypes"}, true, true},
+    // slot: fp8-insert           quantize, scales and gradient markers around the GEMMs of the recipe
     {{"gradient", gradient, "before the optimizer, which consumes `grad @w`"}, false, true},
     {{"optimizer", optimizer, "the last pass that adds mathematics: everything below sees the whole step"},
      false,
      true},
+    {{"derive", derive, "when all casts of parameters are there, and their updates"}, true, true},
     // slot: fp8-move, fp8-fold   next to the producer, into the GEMM
     // slot: layout               which operands are wanted transposed, as explicit values
     // slot: fusion               clusters, prologues and epilogues
