@@ -219,6 +219,10 @@ CommandLine parseCommandLine(int argc, const char *const *argv) {
     });
   }
 
+  if (argc > 1 && argv[1][0] != '-' && !app.get_subcommand_no_throw(argv[1])) {
+    std::fprintf(stderr, "error: there is no verb '%s'\nnote: `fusor --help` lists them\n", argv[1]);
+    return {nullptr, kUsage};
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &e) {

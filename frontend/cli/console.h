@@ -18,6 +18,7 @@ public:
   void result(const llvm::Twine &line);
   /// One object on a line of stdout, under --json only.
   void object(llvm::json::Object object);
+  void object(std::initializer_list<llvm::json::Object::KV> fields) { object(llvm::json::Object(fields)); }
   /// "warning: TEXT" and "note: TEXT" on stderr; a note is left out under --quiet.
   void warning(const llvm::Twine &text);
   void note(const llvm::Twine &text);

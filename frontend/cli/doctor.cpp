@@ -35,9 +35,11 @@ void describeDevice(Findings &f, const runtime::CudaDevice &d) {
   Mode mode = modeOf(d.arch());
   f.line("cuda:" + llvm::Twine(d.ordinal),
          llvm::formatv("{0}, compute capability {1}.{2}, {3} multiprocessors, {4}", d.name, d.major, d.minor,
-                       d.multiprocessors, bytesText(d.memoryBytes)).str());
+                       d.multiprocessors, bytesText(d.memoryBytes))
+             .str());
   f.line("", llvm::formatv("mode: tensor cores {0}, FP8 {1}, kernel tier {2}", mode.tensorCores,
-                           mode.nativeFp8 ? "native" : "emulated", mode.tier).str());
+                           mode.nativeFp8 ? "native" : "emulated", mode.tier)
+                 .str());
   f.console.object({{"device", llvm::formatv("cuda:{0}", d.ordinal).str()},
                     {"name", d.name},
                     {"compute_capability", llvm::formatv("{0}.{1}", d.major, d.minor).str()},
@@ -52,8 +54,8 @@ void describeDevice(Findings &f, const runtime::CudaDevice &d) {
 
 // cuBLASLt is only looked for here; the CUDA run time opens it.
 std::string findCublasLt(runtime::SearchLog &log) {
-  for (const std::string &place : runtime::libraryPlaces(
-           {.fileNames = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"}})) {
+  for (const std::string &place :
+       runtime::libraryPlaces({.fileNames = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"}})) {
     std::string why;
     if (runtime::Library library = runtime::Library::open(place, why)) return library.path();
     log.push_back({place, why});
@@ -82,7 +84,8 @@ int doctor(const CommonOptions &common) {
   f.line("CUDA driver", driver.library.empty()
                             ? "not found: libcuda.so.1"
                             : llvm::formatv("{0}, supports CUDA {1}.{2}", driver.library, driver.driverVersion / 1000,
-                                            driver.driverVersion % 1000 / 10).str());
+                                            driver.driverVersion % 1000 / 10)
+                                  .str());
   for (const runtime::CudaDevice &device : driver.devices) describeDevice(f, device);
   if (!driver.usable()) f.fixes.push_back("GPU: " + driver.reason);
 
@@ -93,15 +96,16 @@ int doctor(const CommonOptions &common) {
   std::string nvrtcPath, nvrtcVersion;
   if (nvrtc) {
     nvrtcPath = nvrtc->path(), nvrtcVersion = nvrtc->version();
-    std::string archs = llvm::join(llvm::map_range(nvrtc->supportedArchs(), [](int a) { return std::to_string(a); }),
-                                   ", ");
+    std::string archs =
+        llvm::join(llvm::map_range(nvrtc->supportedArchs(), [](int a) { return std::to_string(a); }), ", ");
     f.line("NVRTC", llvm::formatv("{0} at {1}; compiles for {2}", nvrtcVersion, nvrtcPath, archs).str());
   } else {
     llvm::consumeError(nvrtc.takeError());
     f.line("NVRTC", "not found");
-    f.fixes.push_back("NVRTC: `make setup` fetches it from PyPI, or install the CUDA toolkit, or set FUSOR_NVRTC to its "
-                      "folder. Without it `fusor emit` writes sources and no cubins. Tried:\n" +
-                      runtime::searchText(log));
+    f.fixes.push_back(
+        "NVRTC: `make setup` fetches it from PyPI, or install the CUDA toolkit, or set FUSOR_NVRTC to its "
+        "folder. Without it `fusor emit` writes sources and no cubins. Tried:\n" +
+        runtime::searchText(log));
   }
   runtime::SearchLog ltLog;
   std::string cublasLt = findCublasLt(ltLog);

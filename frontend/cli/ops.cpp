@@ -23,8 +23,7 @@ llvm::StringRef kindName(ir::AttrKind kind) {
 
 // "eps: real = 1e-05 in 0..1e+30"
 std::string attributeText(const ir::AttrSpec &a) {
-  std::string text = a.name + ": " +
-                     (a.choices.empty() ? kindName(a.kind).str() : llvm::join(a.choices, "/"));
+  std::string text = a.name + ": " + (a.choices.empty() ? kindName(a.kind).str() : llvm::join(a.choices, "/"));
   if (a.defaultValue)
     text += " = " + ir::str(*a.defaultValue);
   else if (!a.required)
@@ -44,18 +43,18 @@ llvm::json::Object describe(const ir::OpDef &op) {
   for (const ir::OperandSpec &o : op.operands)
     operands.push_back(llvm::json::Object{{"name", o.name}, {"optional", o.optional}, {"variadic", o.variadic}});
   for (const ir::AttrSpec &a : op.attrs)
-    attributes.push_back(llvm::json::Object{{"name", a.name},
-                                            {"kind", kindName(a.kind)},
-                                            {"required", a.required},
-                                            {"default", a.defaultValue ? llvm::json::Value(ir::str(*a.defaultValue))
-                                                                       : llvm::json::Value(nullptr)}});
-  return {{"op", op.name},
-          {"summary", op.summary},
-          {"operands", std::move(operands)},
-          {"results", llvm::json::Array(op.results)},
-          {"attributes", std::move(attributes)},
-          {"lowering", ir::name(op.lowering)},
-          {"gradient", op.gradient != nullptr || op.expansion != nullptr}};
+    attributes.push_back(llvm::json::Object{
+        {"name", a.name},
+        {"kind", kindName(a.kind)},
+        {"required", a.required},
+        {"default", a.defaultValue ? llvm::json::Value(ir::str(*a.defaultValue)) : llvm::json::Value(nullptr)}});
+  return llvm::json::Object{{"op", op.name},
+                            {"summary", op.summary},
+                            {"operands", std::move(operands)},
+                            {"results", llvm::json::Array(op.results)},
+                            {"attributes", std::move(attributes)},
+                            {"lowering", ir::name(op.lowering)},
+                            {"gradient", op.gradient != nullptr || op.expansion != nullptr}};
 }
 
 std::string cell(std::string text) { // in a Markdown table
