@@ -21,9 +21,9 @@ struct ContractionPlan {
 
 /// One of q, k, v, dy, y (or a result): [B, T, heads * d] inside a wider row, e.g. a packed QKV projection.
 struct HeadsView {
-  unsigned index = 0;     // input or output number of the cluster
-  ir::Dim offset = 0;     // elements to the first
-  ir::Dim rowStride;      // elements between tokens; between sequences it is T * rowStride
+  unsigned index = 0; // input or output number of the cluster
+  ir::Dim offset = 0; // elements to the first
+  ir::Dim rowStride;  // elements between tokens; between sequences it is T * rowStride
 };
 
 struct AttentionPlan {
@@ -34,11 +34,11 @@ struct AttentionPlan {
   double scale = 1;
   bool causal = false;
   int64_t window = 0;
-  HeadsView q, k, v;                 // inputs
-  HeadsView y;                       // output (forward) or input (backward)
-  std::optional<unsigned> lseOutput; // forward: output number, absent when nobody reads it
-  unsigned lseInput = 0;             // backward
-  HeadsView dy, dq, dk, dv;          // backward: input, outputs
+  HeadsView q, k, v;                         // inputs
+  HeadsView y;                               // output (forward) or input (backward)
+  std::optional<unsigned> lseOutput;         // forward: output number, absent when nobody reads it
+  unsigned lseInput = 0;                     // backward
+  HeadsView dy, dq, dk, dv;                  // backward: input, outputs
   std::optional<unsigned> keyMask, kvLength; // inputs
 };
 
@@ -72,13 +72,15 @@ struct StridedCopy {
   llvm::SmallVector<ir::Dim, 4> inStrides, outStrides;
 };
 struct MovementPlan {
-  std::optional<double> fill;           // the output is filled with this first
-  std::optional<unsigned> startsFrom;   // the output starts as a copy of this input (in place where the planner aliases them)
+  std::optional<double> fill; // the output is filled with this first
+  std::optional<unsigned>
+      startsFrom; // the output starts as a copy of this input (in place where the planner aliases them)
   std::vector<StridedCopy> copies;
-  /// cache_write: the scalar input whose value times `dynamicStride` is added to outOffset; rows outside [0, dynamicLimit) are dropped.
+  /// cache_write: the scalar input whose value times `dynamicStride` is added to outOffset; rows outside [0,
+  /// dynamicLimit) are dropped.
   std::optional<unsigned> dynamicOffset;
   ir::Dim dynamicStride = 0, dynamicLimit = 0;
-  unsigned dynamicDim = 0; // which dim of extents the limit applies to
+  unsigned dynamicDim = 0;                // which dim of extents the limit applies to
   llvm::SmallVector<unsigned, 2> outputs; // output number of each copy (split has several), or one for all
 };
 

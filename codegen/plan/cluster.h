@@ -1,9 +1,10 @@
 // What a fusion is to a back end.
 //
-// Problem: the body of a `fusion` is ordinary IR with big ops (layer_norm, linear, cross_entropy). A kernel, or the CPU's
-// blocked interpreter, wants to know: over which index space do I loop, where does each operand lie, what is computed per
-// element, what per row, what is summed over rows. This folder answers that once for every back end, and fusion asks the same
-// question before it merges two ops: a cluster is accepted when it has a plan, and the reason is kept when it has none.
+// Problem: the body of a `fusion` is ordinary IR with big ops (layer_norm, linear, cross_entropy). A kernel, or the
+// CPU's blocked interpreter, wants to know: over which index space do I loop, where does each operand lie, what is
+// computed per element, what per row, what is summed over rows. This folder answers that once for every back end, and
+// fusion asks the same question before it merges two ops: a cluster is accepted when it has a plan, and the reason is
+// kept when it has none.
 //
 //   flatten     body -> small ops: formulas, casts, sums, index maps, and at most one anchor (GEMM, attention, scatter)
 //   LoopPlan    a loop over [rows, columns] with row reductions, column sums, and what follows from those sums
@@ -31,7 +32,8 @@ enum class ClusterKind : uint8_t {
 llvm::StringRef name(ClusterKind kind); // "pointwise", "row", ..., "multi_tensor"
 std::optional<ClusterKind> parseClusterKind(llvm::StringRef text);
 
-/// A body in small ops. Its function has the fusion's inputs as arguments (same order, same types) and returns its results.
+/// A body in small ops. Its function has the fusion's inputs as arguments (same order, same types) and returns its
+/// results.
 struct FlatCluster {
   std::unique_ptr<ir::Module> module;
   ir::Function *function = nullptr;
@@ -41,7 +43,9 @@ struct FlatCluster {
 
 /// Expands `fusion`'s body. Errors say which op has no small form, or that there are two anchors.
 llvm::Expected<FlatCluster> flatten(const ir::Op &fusion);
-/// The same for ops that are not yet in a fusion, in execution order: `inputs` and `outputs` are values at their border.
-llvm::Expected<FlatCluster> flatten(llvm::ArrayRef<ir::Op *> ops, llvm::ArrayRef<ir::Value> inputs, llvm::ArrayRef<ir::Value> outputs);
+/// The same for ops that are not yet in a fusion, in execution order: `inputs` and `outputs` are values at their
+/// border.
+llvm::Expected<FlatCluster> flatten(llvm::ArrayRef<ir::Op *> ops, llvm::ArrayRef<ir::Value> inputs,
+                                    llvm::ArrayRef<ir::Value> outputs);
 
 } // namespace fusor::codegen

@@ -2,6 +2,7 @@
 #include "frontend/text/function_parser.h"
 #include "ir/graph/element_text.h"
 #include "ir/graph/names.h"
+#include "ir/verify/verify.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -19,6 +20,8 @@ public:
       cursor_.skipStatement(start);
       if (cursor_.position() == start) cursor_.next(); // a stray }
     }
+    if (!cursor_.hasErrors())
+      for (const ir::Problem &problem : ir::findProblems(*module_)) cursor_.error(problem.location, problem.message);
     if (cursor_.hasErrors()) return llvm::make_error<DiagnosticError>(cursor_.takeDiagnostics());
     return std::move(module_);
   }

@@ -1,4 +1,5 @@
 // Reductions. `dims` counts from the front or, negative, from the end; an empty list reduces everything.
+#include "ir/ops/reduction.h"
 #include "ir/ops/families.h"
 #include "ir/ops/indexing.h"
 #include "ir/ops/op_builder.h"

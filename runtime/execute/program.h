@@ -1,0 +1,117 @@
+// A Program: a compiled module that runs. The same interface for every device.
+//
+//   auto program = compile(std::move(fused), target, {.threads = 2});       // Expected<std::unique_ptr<Program>>
+//   (*program)->initialize(seed);                                           // params and states get their initial values
+//   (*program)->run("step", {tokens, targets}, {loss});                     // persistent values are updated in place
+//
+// A function is planned once for every set of symbol values it is run with (a bucket); running it again plans nothing.
+// A Program is used by one thread at a time; compile() may be called from several.
+#pragma once
+#include "codegen/plan/cluster.h"
+#include "passes/memory/memory_plan.h"
+#include "runtime/execute/tensor_view.h"
+#include <atomic>
+
+namespace fusor::runtime {
+
+struct CompileOptions {
+  unsigned threads = 0;         // 0: all of the machine's
+  int64_t memoryLimitBytes = 0; // 0: no limit; a plan whose peak is larger is an OutOfMemoryError
+  bool strict = false;          // a fallback is an error
+  bool check = false;           // run each cluster's body through the float64 reference beside it; see CheckError
+  bool profile = false;         // keep the time of each step, see Program::stepTimes
+  /// Looked at between steps; once true, run() returns a CancelledError. What was not yet updated keeps its old value.
+  const std::atomic<bool> *cancel = nullptr;
+  /// Symbols of persistent values' shapes, e.g. the batch of a KV cache, and any others that inputs do not fix.
+  ir::SymbolValues symbols;
+  // CUDA only
+  std::string cacheDir; // compiled kernels; empty: the default folder
+  std::string dumpDir;  // where kernels, plans and traces go; empty: nowhere
+};
+
+/// One step of a function's launch list.
+struct KernelInfo {
+  std::string function; // which function it belongs to
+  std::string name;     // of the kernel, e.g. "layer_norm_3"
+  std::string kind;     // "row", "contraction", ..., "reference" for a fallback
+  std::string ops;      // the IR it implements, one op a line
+  int64_t bytes = 0;    // read and written once, in the bucket planned last
+};
+
+/// Something ran in a slower or less exact way than it should.
+struct Fallback {
+  std::string where;  // "@step: arg_reduce %y"
+  std::string reason; // "no kernel class takes arg_reduce over a leading dim"
+};
+
+struct StepTime {
+  std::string name, kind;
+  double ms = 0; // of the last run
+};
+
+class Program {
+public:
+  virtual ~Program();
+  Program(const Program &) = delete;
+
+  const ir::Module &module() const { return *module_; }
+  const ir::Target &target() const { return target_; }
+
+  /// Runs `function`: one view per argument, one per plain result, in order. Inputs fix the symbols; `symbols` gives
+  /// those they do not. Errors name the argument, what it must be and what was given.
+  virtual llvm::Error run(llvm::StringRef function, llvm::ArrayRef<TensorView> inputs,
+                          llvm::ArrayRef<TensorView> outputs, const ir::SymbolValues &symbols = {}) = 0;
+
+  /// The symbols that `inputs` fix in `function`, added to `symbols` and the compile options'.
+  llvm::Expected<ir::SymbolValues> bindSymbols(llvm::StringRef function, llvm::ArrayRef<TensorView> inputs,
+                                               const ir::SymbolValues &symbols = {}) const;
+  /// Dtypes and shapes of the plain results of `function`; `data` is null.
+  llvm::Expected<std::vector<TensorView>> resultTypes(llvm::StringRef function, const ir::SymbolValues &symbols) const;
+
+  /// Params and states get their initial values (ir::initialValues), derived values are computed.
+  virtual llvm::Error initialize(uint64_t seed) = 0;
+  /// Raw elements of a persistent value, in the host's memory. Sizes must agree with persistentBytes().
+  virtual llvm::Error readPersistent(llvm::StringRef name, llvm::MutableArrayRef<char> bytes) = 0;
+  virtual llvm::Error writePersistent(llvm::StringRef name, llvm::ArrayRef<char> bytes) = 0;
+  /// Bytes of persistent `name`, of its elements alone.
+  llvm::Expected<int64_t> persistentBytes(llvm::StringRef name) const;
+  /// Dtype and shape of persistent `name`; `data` is null.
+  llvm::Expected<TensorView> persistentType(llvm::StringRef name) const;
+  /// Computes derived values whose sources changed. run() does it as needed; call it to have the time now.
+  virtual llvm::Error ensureDerived() = 0;
+
+  /// The memory plan of a bucket: peak, arena and persistent bytes, and who needs what.
+  virtual llvm::Expected<passes::MemoryPlan> plan(llvm::StringRef function, const ir::SymbolValues &symbols) = 0;
+  /// The launch lists of all functions.
+  virtual std::vector<KernelInfo> kernels() const = 0;
+  llvm::ArrayRef<Fallback> fallbacks() const { return fallbacks_; }
+  /// How many buckets were planned so far. Decoding N tokens must not raise it.
+  unsigned plansBuilt() const { return plansBuilt_; }
+  /// Peak bytes of the largest bucket planned so far: its arena and all persistent values.
+  int64_t peakBytes() const { return peakBytes_; }
+  /// With CompileOptions::profile: the steps of the last run.
+  virtual std::vector<StepTime> stepTimes() const { return {}; }
+  /// Steps (kernels) of the function run last, and calls from the host to start them (1 for a CUDA graph).
+  virtual unsigned kernelsPerRun() const = 0;
+  virtual unsigned launchesPerRun() const { return kernelsPerRun(); }
+
+protected:
+  Program(std::unique_ptr<ir::Module> module, ir::Target target, CompileOptions options);
+  llvm::Expected<const ir::Function *> function(llvm::StringRef name) const;
+  llvm::Expected<const ir::Persistent *> persistent(llvm::StringRef name) const;
+  /// Counts it once per place; under strict, or never twice, returns the error.
+  llvm::Error addFallback(Fallback fallback);
+
+  std::unique_ptr<ir::Module> module_;
+  ir::Target target_;
+  CompileOptions options_;
+  std::vector<Fallback> fallbacks_;
+  unsigned plansBuilt_ = 0;
+  int64_t peakBytes_ = 0;
+};
+
+/// Compiles all functions of a fused module for `target`.
+llvm::Expected<std::unique_ptr<Program>> compile(std::unique_ptr<ir::Module> fused, const ir::Target &target,
+                                                 CompileOptions options = {});
+
+} // namespace fusor::runtime
