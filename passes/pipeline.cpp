@@ -1,5 +1,7 @@
 #include "passes/pipeline.h"
+#include "passes/fusion/fusion.h"
 #include "passes/gradient/gradient.h"
+#include "passes/layout/layout.h"
 #include "passes/optimizer/optimizer.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -20,8 +22,8 @@ const Step kSteps[] = {
      false,
      true},
     // slot: fp8-move, fp8-fold   next to the producer, into the GEMM
-    // slot: layout               which operands are wanted transposed, as explicit values
-    // slot: fusion               clusters, prologues and epilogues
+    {{"layout", layout, "after the last op is made: gives each reader what it can read through"}, true, true},
+    {{"fusion", fusion, "last: every op becomes part of a cluster, and codegen and the run time see clusters only"}, true, true},
     // slot: schedule             order and branches
     // slot: memory               lifetimes of that order
 };
