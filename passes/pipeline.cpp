@@ -1,0 +1,87 @@
+#include "passes/pipeline.h"
+#include "passes/fusion/fusion.h"
+#include "passes/gradient/gradient.h"
+#include "passes/layout/layout.h"
+#include "passes/optimizer/optimizer.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+
+namespace fusor::passes {
+namespace {
+
+struct Step {
+  Pass pass;
+  bool infer, train;
+};
+
+// DESIGN section 5 has the full order. A slot is empty until its pass lands.
+const Step kSteps[] = {
+    {{"gradient", gradient, "before the optimizer, which consumes `grad @w`"}, false, true},
+    {{"optimizer", optimizer, "the last pass that adds mathematics: everything below sees the whole step"},
+     false,
+     true},
+    // slot: fp8-move, fp8-fold   next to the producer, into the GEMM
+    {{"layout", layout, "after the last op is made: gives each reader what it can read through"}, true, true},
+    {{"fusion", fusion, "last: every op becomes part of a cluster, and codegen and the run time see clusters only"}, true, true},
+    // slot: schedule             order and branches
+    // slot: memory               lifetimes of that order
+};
+
+std::vector<Pass> select(bool Step::*member) {
+  std::vector<Pass> passes;
+  for (const Step &step : kSteps)
+    if (step.*member) passes.push_back(step.pass);
+  return passes;
+}
+
+} // namespace
+
+std::optional<PipelineKind> parsePipelineKind(llvm::StringRef name) {
+  return llvm::StringSwitch<std::optional<PipelineKind>>(name)
+      .Case("infer", PipelineKind::infer)
+      .Case("train", PipelineKind::train)
+      .Default(std::nullopt);
+}
+
+llvm::ArrayRef<Pass> pipeline(PipelineKind kind) {
+  static const std::vector<Pass> infer = select(&Step::infer), train = select(&Step::train);
+  return kind == PipelineKind::infer ? infer : train;
+}
+
+llvm::ArrayRef<Pass> allPasses() {
+  static const std::vector<Pass> all = [] {
+    std::vector<Pass> passes;
+    for (const Step &step : kSteps)
+      if (llvm::none_of(passes, [&](const Pass &p) { return p.name == step.pass.name; })) passes.push_back(step.pass);
+    return passes;
+  }();
+  return all;
+}
+
+const Pass *findPass(llvm::StringRef name) {
+  auto passes = allPasses();
+  const auto *it = llvm::find_if(passes, [&](const Pass &pass) { return pass.name == name; });
+  return it == passes.end() ? nullptr : it;
+}
+
+llvm::Error runPipeline(ir::Module &module, PipelineKind kind, PassContext &context, PassObserver observer) {
+  return runPasses(module, pipeline(kind), context, observer);
+}
+
+llvm::Error runPasses(ir::Module &module, llvm::ArrayRef<std::string> names, PassContext &context,
+                      PassObserver observer) {
+  std::vector<Pass> passes;
+  for (llvm::StringRef name : names) {
+    const Pass *pass = findPass(name);
+    if (!pass) {
+      auto known = llvm::map_range(allPasses(), [](const Pass &p) { return p.name; });
+      return llvm::make_error<PassError>(ir::Location(), llvm::formatv("there is no pass called '{0}'", name).str(),
+                                         "passes are " + llvm::join(known, ", "));
+    }
+    passes.push_back(*pass);
+  }
+  return runPasses(module, passes, context, observer);
+}
+
+} // namespace fusor::passes
