@@ -219,7 +219,8 @@ CommandLine parseCommandLine(int argc, const char *const *argv) {
     });
   }
 
-  if (argc > 1 && argv[1][0] != '-' && !app.get_subcommand_no_throw(argv[1])) {
+  if (argc > 1 && argv[1][0] != '-' &&
+      app.get_subcommands([&](const CLI::App *sub) { return sub->get_name() == argv[1]; }).empty()) {
     std::fprintf(stderr, "error: there is no verb '%s'\nnote: `fusor --help` lists them\n", argv[1]);
     return {nullptr, kUsage};
   }
