@@ -1,6 +1,8 @@
 #include "passes/pipeline.h"
+#include "passes/fusion/fusion.h"
 #include "passes/gradient/gradient.h"
 #include "passes/optimizer/derive.h"
+#include "passes/layout/layout.h"
 #include "passes/optimizer/optimizer.h"
 #include "passes/precision/precision.h"
 #include "llvm/ADT/STLExtras.h"
@@ -25,8 +27,8 @@ const Step kSteps[] = {
      true},
     {{"derive", derive, "when all casts of parameters are there, and their updates"}, true, true},
     // slot: fp8-move, fp8-fold   next to the producer, into the GEMM
-    // slot: layout               which operands are wanted transposed, as explicit values
-    // slot: fusion               clusters, prologues and epilogues
+    {{"layout", layout, "after the last op is made: gives each reader what it can read through"}, true, true},
+    {{"fusion", fusion, "last: every op becomes part of a cluster, and codegen and the run time see clusters only"}, true, true},
     // slot: schedule             order and branches
     // slot: memory               lifetimes of that order
 };

@@ -43,6 +43,11 @@ llvm::Error checkSurroundings(const FlatCluster &cluster) {
     if (&op == cluster.anchor || op.def().isTerminator || isOutputConcat || isLeaf(op.result())) continue;
     return opError("attention takes nothing but split and concat into its kernel, not {0}", op.name());
   }
+  for (const ReturnEntry &entry : cluster.function->returns()) {
+    const Op *op = entry.value.op();
+    if (op != cluster.anchor && !(op && op->is("concat")))
+      return opError("attention's kernel does not store {0} {1}", op ? op->name() : "input", entry.value.type().str());
+  }
   return llvm::Error::success();
 }
 

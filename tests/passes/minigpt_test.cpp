@@ -7,7 +7,9 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
 #include <cmath>
+#include <iostream>
 
 using namespace fusor;
 using namespace fusor::test;

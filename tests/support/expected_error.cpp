@@ -8,7 +8,7 @@ namespace {
 
 // One thing said: by a comment (what must be said) or by a diagnostic.
 struct Remark {
-  std::string kind; // "error", "note", "hint"
+  std::string kind;              // "error", "note", "hint"
   unsigned line = 0, column = 0; // 0: any
   std::string text;
   std::string str() const {
@@ -40,8 +40,8 @@ std::optional<Remark> parseExpectation(llvm::StringRef comment, unsigned line) {
 }
 
 bool fits(const Remark &expected, const Remark &said) {
-  return expected.kind == said.kind && (!expected.line || expected.line == said.line) && (!expected.column || expected.column == said.column) &&
-         llvm::StringRef(said.text).contains(expected.text);
+  return expected.kind == said.kind && (!expected.line || expected.line == said.line) &&
+         (!expected.column || expected.column == said.column) && llvm::StringRef(said.text).contains(expected.text);
 }
 
 } // namespace
@@ -54,19 +54,25 @@ std::string checkExpectedErrors(llvm::StringRef text, llvm::ArrayRef<frontend::D
   for (unsigned i = 0; i < lines.size(); ++i) {
     auto [code, comment] = lines[i].split("// expected-");
     if (comment.empty()) continue;
-    if (auto remark = parseExpectation(comment, i + 1)) expected.push_back(std::move(*remark));
-    else problems += llvm::formatv("line {0} has an expectation of no known form: {1}\n", i + 1, comment).str();
+    if (auto remark = parseExpectation(comment, i + 1))
+      expected.push_back(std::move(*remark));
+    else
+      problems += llvm::formatv("line {0} has an expectation of no known form: {1}\n", i + 1, comment).str();
   }
   for (const auto &diagnostic : diagnostics) {
     static constexpr const char *kinds[] = {"error", "warning", "note"};
-    said.push_back({kinds[static_cast<unsigned>(diagnostic.severity)], diagnostic.location.line, diagnostic.location.column, diagnostic.message});
-    for (const auto &note : diagnostic.notes) said.push_back({"note", note.location.line, note.location.column, note.message});
+    said.push_back({kinds[static_cast<unsigned>(diagnostic.severity)], diagnostic.location.line,
+                    diagnostic.location.column, diagnostic.message});
+    for (const auto &note : diagnostic.notes)
+      said.push_back({"note", note.location.line, note.location.column, note.message});
     if (!diagnostic.hint.empty()) said.push_back({"hint", 0, 0, diagnostic.hint});
   }
   for (const Remark &want : expected) {
     auto it = llvm::find_if(said, [&](const Remark &r) { return fits(want, r); });
-    if (it == said.end()) problems += "expected and not said: " + want.str() + "\n";
-    else said.erase(it);
+    if (it == said.end())
+      problems += "expected and not said: " + want.str() + "\n";
+    else
+      said.erase(it);
   }
   for (const Remark &extra : said) problems += "said and not expected: " + extra.str() + "\n";
   return problems;

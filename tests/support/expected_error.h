@@ -1,6 +1,7 @@
 // Checks the diagnostics of a text against comments in it, one for each diagnostic, note and hint:
 //
-//   // expected-error@+1:8 {{'add' operands must broadcast}}   an error on the next line, caret at column 8 (:8 may be left out)
+//   // expected-error@+1:8 {{'add' operands must broadcast}}   an error on the next line, caret at column 8 (:8 may be
+//   left out)
 //   // expected-note@-3 {{%b is declared here}}                a note three lines up
 //   // expected-hint {{did you mean 'add'?}}                   a hint of any error
 //

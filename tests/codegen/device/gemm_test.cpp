@@ -37,8 +37,8 @@ __device__ void plain(const void *a, const void *b, float *c, i64 M, i64 N, i64 
 }
 )cuda";
 
-// One kernel for each combination the tests use.
-std::string kernelText() {
+// One kernel for each combination the tests use; `few` leaves out the f32 ones, which say nothing new to NVRTC.
+std::string kernelText(bool few = false) {
   std::string text = kKernels;
   const char *parameters = "(const void *a, const void *b, float *c, i64 M, i64 N, i64 K, i64 lda, i64 ldb, i64 ldc, "
                            "i64 strideA, i64 strideB, i64 strideC)";
@@ -48,6 +48,7 @@ std::string kernelText() {
   };
   for (const char *tile : {"128", "64"})
     for (const char *transposes : {"nn", "nt", "tn", "tt"}) {
+      if (few) break;
       std::string flags =
           std::string(transposes[0] == 't' ? "true" : "false") + ", " + (transposes[1] == 't' ? "true" : "false");
       gemm(std::string("gemm") + tile + transposes, std::string("GemmTile") + tile + ", " + flags + ", float, float");
@@ -204,6 +205,8 @@ TEST(GemmSimt, EpilogueAndColumnSums) {
     }
 }
 
-TEST(GemmSimt, CompilesForGpus) { expectCompilesUnderNvrtc(deviceLibrary({"gemm_simt.cuh"}) + kernelText()); }
+TEST(GemmSimt, CompilesForGpus) {
+  expectCompilesUnderNvrtc(deviceLibrary({"gemm_simt.cuh"}) + kernelText(/*few=*/true));
+}
 
 } // namespace

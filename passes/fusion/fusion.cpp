@@ -1,0 +1,200 @@
+#include "passes/fusion/fusion.h"
+#include "codegen/plan/anchors.h"
+#include "ir/graph/builder.h"
+#include "ir/graph/clone.h"
+#include "passes/fusion/cluster_graph.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/StringExtras.h"
+#include <queue>
+#include <set>
+
+namespace fusor::passes {
+
+using namespace ir;
+
+namespace {
+
+constexpr size_t kMostPointers = 24; // inputs and outputs of one kernel: each costs registers and address arithmetic
+constexpr size_t kMostOps = 96;      // of a body before expansion: compile time and registers
+
+bool isMultiTensor(const Op &op) { return op.def().lowering == Lowering::multiTensor; }
+
+// The kind a set of ops can be, or why not.
+llvm::Expected<codegen::ClusterKind> acceptOps(const ClusterGraph &graph, llvm::ArrayRef<Op *> ops,
+                                               const Target &target) {
+  Border border = graph.border(ops);
+  if (ops.size() > 1 && border.inputs.size() + border.outputs.size() > kMostPointers)
+    return opError("the kernel would have {0} inputs and outputs, the limit is {1}",
+                   border.inputs.size() + border.outputs.size(), kMostPointers);
+  if (ops.size() > kMostOps) return opError("the body would have {0} ops, the limit is {1}", ops.size(), kMostOps);
+  auto flat = codegen::flatten(border.ops, border.inputs, border.outputs);
+  if (!flat) return flat.takeError();
+  return codegen::accept(*flat, target);
+}
+
+class Fuser {
+public:
+  Fuser(Function &function, PassContext &context) : graph_(function), context_(context) {}
+
+  bool run() {
+    for (unsigned id : graph_.ids())
+      for (unsigned other : graph_.neighbours(id))
+        if (id < other) consider(id, other);
+    while (!queue_.empty()) {
+      Candidate best = queue_.top();
+      queue_.pop();
+      if (version_[best.a] != best.versionA || version_[best.b] != best.versionB)
+        continue; // one of them has changed since
+      tryMerge(best);
+    }
+    gatherMultiTensor();
+    return emit();
+  }
+
+private:
+  struct Candidate {
+    int64_t saved;
+    unsigned a, b, versionA, versionB;
+    // Most bytes first; among equals the earliest pair, so that the result does not depend on hashing.
+    bool operator<(const Candidate &o) const { return std::tuple(saved, o.a, o.b) < std::tuple(o.saved, a, b); }
+  };
+
+  bool canMerge(unsigned id) const { // optimizer updates are gathered by tensor, not chained
+    return llvm::none_of(graph_.ops(id), [](Op *op) { return isMultiTensor(*op); });
+  }
+
+  void consider(unsigned a, unsigned b) {
+    if (!canMerge(a) || !canMerge(b)) return;
+    if (int64_t saved = graph_.savedBytes(a, b); saved > 0) queue_.push({saved, a, b, version_[a], version_[b]});
+  }
+
+  std::string describe(unsigned id) const {
+    const Ops &ops = graph_.ops(id);
+    std::string text = ops.back()->result().name().empty() ? "" : "%" + ops.back()->result().name().str() + " = ";
+    return text + llvm::join(llvm::map_range(ops, [](Op *op) { return op->name(); }), "+");
+  }
+
+  void record(Decision::Kind kind, const Candidate &c, std::string reason) {
+    context_.record({kind, "fusion", graph_.function().name().str(), describe(c.a) + " with " + describe(c.b),
+                     graph_.ops(c.b).front()->location(), std::move(reason), c.saved});
+  }
+
+  void tryMerge(const Candidate &c) {
+    if (graph_.wouldCycle(c.a, c.b)) return record(Decision::Kind::refused, c, "another kernel lies between them");
+    Ops ops = graph_.ops(c.a);
+    ops.append(graph_.ops(c.b).begin(), graph_.ops(c.b).end());
+    auto kind = acceptOps(graph_, ops, context_.options().target);
+    if (!kind) return record(Decision::Kind::refused, c, llvm::toString(kind.takeError()));
+    if (!context_.spend("fusion")) return;
+    record(Decision::Kind::taken, c, ("one " + codegen::name(*kind) + " kernel").str());
+    graph_.merge(c.a, c.b);
+    ++version_[c.a];
+    ++version_[c.b];
+    for (unsigned other : graph_.neighbours(c.a)) consider(std::min(c.a, other), std::max(c.a, other));
+  }
+
+  // All adamw ops that differ in nothing but shape, each with the casts of its new parameter, become one cluster.
+  void gatherMultiTensor() {
+    for (unsigned id : graph_.ids()) {
+      Op *cast = graph_.ops(id).front();
+      if (graph_.ops(id).size() != 1 || !cast->is("cast")) continue;
+      Op *from = ClusterGraph::producer(cast->operand(0u));
+      if (from && from->is("adamw") && cast->operand(0u).op() == from && context_.spend("fusion"))
+        graph_.merge(*graph_.clusterOf(from), id);
+    }
+    llvm::MapVector<std::string, unsigned, std::map<std::string, unsigned>> leader;
+    for (unsigned id : graph_.ids()) {
+      if (!graph_.ops(id).front()->is("adamw")) continue;
+      std::string key;
+      for (Op *op : graph_.ops(id)) {
+        key += op->name().str();
+        for (const Attrs::Entry &entry : op->attrs().entries()) key += " " + entry.name + "=" + str(entry.value);
+        for (Value operand : op->operands()) key += operand ? " " + name(operand.dtype()).str() : " -";
+        for (unsigned i = 4; i < op->operands().size(); ++i) key += llvm::formatv(" {0}", op->operand(i).def()).str();
+      }
+      auto [it, isNew] = leader.insert({key, id});
+      if (!isNew && !graph_.wouldCycle(it->second, id) && context_.spend("fusion")) graph_.merge(it->second, id);
+    }
+  }
+
+  // --- building the fusion ops
+
+  bool emit() {
+    Function &function = graph_.function();
+    bool changed = false;
+    for (const Ops &unit : graph_.order()) {
+      Op *anchor = unit.front();
+      if (erased_.contains(anchor)) continue; // a view that lives on inside a body only
+      if (!graph_.clusterOf(anchor)) {        // a view, a generator, the return: moved into place
+        function.block().moveBefore(anchor, nullptr);
+        continue;
+      }
+      emitFusion(unit);
+      changed = true;
+    }
+    for (Op *op : llvm::reverse(function.block().opPointers()))
+      if (op->unused() && !op->def().hasSideEffectOrder && !op->is("fusion")) op->erase();
+    return changed;
+  }
+
+  codegen::ClusterKind kindOf(const Ops &unit) const {
+    if (isMultiTensor(*unit.front())) return codegen::ClusterKind::multiTensor;
+    auto kind = acceptOps(graph_, unit, context_.options().target);
+    if (kind) return *kind;
+    // No back end has a kernel for this op: the run time evaluates it through its reference and reports the fallback.
+    llvm::consumeError(kind.takeError());
+    return codegen::ClusterKind::pointwise;
+  }
+
+  void emitFusion(const Ops &unit) {
+    Border border = graph_.border(unit);
+    codegen::ClusterKind kind = kindOf(unit);
+    Block &block = graph_.function().block();
+    Attrs attrs{{"name", chainName(unit)}, {"kind", codegen::name(kind).str()}};
+    Op *fused = block.insert(std::make_unique<Op>(opDef("fusion"), border.inputs, llvm::ArrayRef<TensorType>(), attrs,
+                                                  unit.front()->location()));
+    Block &body = fused->makeBody();
+    ValueMap map;
+    for (Value input : border.inputs) map[input.def()] = body.addArgument(input.type(), input.name());
+    for (Op *op : border.ops) cloneInto(body, *op, map);
+    llvm::SmallVector<Value, 4> yielded;
+    for (Value output : border.outputs) yielded.push_back(map.lookup(output.def()));
+    body.insert(std::make_unique<Op>(opDef("yield"), yielded, llvm::ArrayRef<TensorType>(), Attrs(), Location()));
+    for (Value output : border.outputs) {
+      Value result = fused->addResult(output.type(), output.name());
+      output.replaceAllUsesWith(result);
+    }
+    for (Op *op : llvm::reverse(border.ops)) {
+      if (!llvm::is_contained(unit, op) && !op->unused()) continue;
+      erased_.insert(op);
+      op->erase();
+    }
+  }
+
+  // "linear_gelu": the ops in order, casts and repeats left out, at most five.
+  static std::string chainName(const Ops &ops) {
+    llvm::SmallVector<llvm::StringRef, 8> words;
+    for (Op *op : ops)
+      if (!op->is("cast") && !llvm::is_contained(words, op->name())) words.push_back(op->name());
+    if (words.empty()) words.push_back(ops.front()->name());
+    if (words.size() > 5) words.resize(5);
+    return llvm::join(words, "_");
+  }
+
+  ClusterGraph graph_;
+  PassContext &context_;
+  std::priority_queue<Candidate> queue_;
+  llvm::DenseMap<unsigned, unsigned> version_;
+  llvm::SmallPtrSet<Op *, 32> erased_;
+};
+
+} // namespace
+
+llvm::Expected<bool> fusion(Module &module, PassContext &context) {
+  bool changed = false;
+  for (const auto &function : module.functions()) changed |= Fuser(*function, context).run();
+  return changed;
+}
+
+} // namespace fusor::passes
