@@ -1,6 +1,12 @@
 #include "codegen/emit/emit.h"
+#include "codegen/attention/emit_attention.h"
+#include "codegen/contraction/emit_contraction.h"
 #include "codegen/emit/header.h"
 #include "codegen/loop/emit_loop.h"
+#include "codegen/movement/emit_movement.h"
+#include "codegen/multi_tensor/emit_multi_tensor.h"
+#include "codegen/scatter/emit_scatter.h"
+#include "ir/graph/bug.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -28,8 +34,13 @@ llvm::Expected<KernelSet> emitAs(const Op &fusion, const Target &, Naming naming
     if (!plan) return plan.takeError();
     return done(emitLoop(*body, *plan, set));
   }
-  default: return opError("no kernels for fusions of kind {0} yet", name(body->kind));
+  case ClusterKind::contraction: return done(emitContraction(*body, set));
+  case ClusterKind::attention: return done(emitAttention(*body, set));
+  case ClusterKind::scatter: return done(emitScatter(*body, set));
+  case ClusterKind::multiTensor: return done(emitMultiTensor(*body, set));
+  case ClusterKind::movement: return done(emitMovement(*body, set));
   }
+  FUSOR_BUG("a fusion of no kind");
 }
 
 class Collector {

@@ -37,7 +37,8 @@ void findInPlace(const FusionBody &body, const LoopPlan &plan, KernelSet &set) {
 
 void LoopJob::prepare(KernelBuilder &k, LoopText &text) const {
   if (accumulator) {
-    std::string name = k.workspace(*accumulator, "float", "product", true);
+    bool isDouble = body.flat.anchor->result().dtype() == DType::f64;
+    std::string name = k.workspace(*accumulator, isDouble ? "double" : "float", "product", true);
     text.setAccumulator("", name);
   }
 }

@@ -263,7 +263,7 @@ void KernelChecker::run() {
       llvm::StringRef source = distinct.kernel.source, name = distinct.kernel.name;
       size_t at = source.rfind("\n" + name.str() + "(");
       ASSERT_TRUE(at != llvm::StringRef::npos) << "no kernel " << name.str() << " in\n" << source.str();
-      text += llvm::formatv("namespace k{0} {{\n{1}{2}{3}\n}\n", number, source.take_front(at + 1), entry,
+      text += llvm::formatv("namespace k{0} {{\n{1}{2}{3}\n}\nusing k{0}::{2};\n", number, source.take_front(at + 1), entry,
                             source.drop_front(at + 1 + name.size()))
                   .str();
       job->entries.push_back(entry);
