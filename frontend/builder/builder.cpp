@@ -209,7 +209,7 @@ Error Builder::error() const {
 
 namespace frontend {
 
-void GraphState::fail(Site site, const llvm::Twine &text) { errors.push_back((toIr(site).str() + ": " + text).str()); }
+void GraphState::fail(Site site, const llvm::Twine &text) { errors.push_back((toIr(site).str() + ": error: " + text).str()); }
 
 ir::Shape GraphState::shape(const Shape &shape, Site site) {
   ir::Shape result;

@@ -22,7 +22,7 @@ enum class ErrorKind : unsigned char {
   interrupted = 130 ///< Ctrl-C, after saving what was to be saved
 };
 
-/// A diagnostic: "model.cpp:12: 'add' operands must broadcast ...". Converts to true where there is an error.
+/// A diagnostic: "model.cpp:12: error: 'add' operands must broadcast ...". Converts to true where there is an error.
 class FUSOR_API Error {
 public:
   Error() = default;
@@ -56,7 +56,7 @@ private:
   std::variant<T, Error> held_;
 };
 
-/// Prints `error` to stderr, each diagnostic as "PLACE: error: TEXT"; returns the exit code, 0 where there is none.
+/// Prints `error` to stderr, as "error: TEXT" where it has no place; returns the exit code, 0 where there is none.
 FUSOR_API int report(const Error &error);
 
 } // namespace fusor

@@ -56,13 +56,15 @@ bool Cursor::expectStatementEnd() {
 Diagnostic &Cursor::expected(llvm::StringRef what) {
   const Token &token = peek();
   bool later = pos_ > 0 && token.line != tokens_[pos_ - 1].line;
-  if (!later || token.is(TokenKind::invalid))
-    return error(token, llvm::formatv("expected {0}, found {1}", what, found(token)).str());
+  if (!later || token.is(TokenKind::invalid)) return expectedHere(what);
   Token behind = tokens_[pos_ - 1];
   behind.column += behind.text.size();
-  return error(behind, llvm::formatv("expected {0}, found {1}", what,
-                                     token.is(TokenKind::end) ? "the end of the file" : "the end of the line")
-                           .str());
+  const char *end = token.is(TokenKind::end) ? "the end of the file" : "the end of the line";
+  return error(behind, llvm::formatv("expected {0}, found {1}", what, end).str());
+}
+
+Diagnostic &Cursor::expectedHere(llvm::StringRef what) {
+  return error(peek(), llvm::formatv("expected {0}, found {1}", what, found(peek())).str());
 }
 
 void Cursor::skipStatement(size_t start) {

@@ -23,6 +23,8 @@ public:
   bool expectStatementEnd();
   /// "expected `what`, found ..." at the next token; where that is on a later line, at the end of this one.
   Diagnostic &expected(llvm::StringRef what);
+  /// The same at the next token wherever it is: for what begins a line.
+  Diagnostic &expectedHere(llvm::StringRef what);
 
   size_t position() const { return pos_; }
   void rewind(size_t position) { pos_ = position; }

@@ -1,6 +1,7 @@
 #include "frontend/text/diagnostic.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
+#include <algorithm>
 
 namespace fusor::frontend {
 namespace {
@@ -27,6 +28,10 @@ std::string sourceWithCaret(llvm::StringRef line, unsigned column) {
   return text + "\n" + under + "^\n";
 }
 
+bool sameLetters(llvm::StringRef a, llvm::StringRef b) {
+  return a.size() == b.size() && std::is_permutation(a.begin(), a.end(), b.begin());
+}
+
 } // namespace
 
 char DiagnosticError::ID = 0;
@@ -45,12 +50,13 @@ void DiagnosticError::log(llvm::raw_ostream &out) const {
 
 std::optional<std::string> nearest(llvm::StringRef name, llvm::ArrayRef<std::string> candidates) {
   constexpr size_t kMostCandidates = 4096, kLongestName = 128; // a hint is not worth a slow error
-  if (name.size() > kLongestName) return std::nullopt;
-  unsigned best = std::max<size_t>(1, name.size() / 3) + 1;
+  if (name.size() < 2 || name.size() > kLongestName) return std::nullopt;
+  unsigned best = (name.size() <= 3 ? 1 : std::max<size_t>(2, name.size() / 3)) + 1;
   std::optional<std::string> found;
   for (const std::string &candidate : candidates.take_front(kMostCandidates)) {
     if (candidate.size() > kLongestName) continue;
     unsigned distance = name.edit_distance(candidate, /*AllowReplacements=*/true, best);
+    if (distance == 2 && sameLetters(name, candidate)) distance = 1; // two letters swapped: one slip
     if (distance < best) best = distance, found = candidate;
   }
   return found;

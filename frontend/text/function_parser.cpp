@@ -94,7 +94,9 @@ bool FunctionParser::line(Scope &scope, OpText &text) {
     if (!cursor_.expect(TokenKind::equals, "'=' and an op")) return false;
   }
   text.name = cursor_.peek();
-  if (!cursor_.expect(TokenKind::word, text.results.empty() ? "an op, '%name = op ...' or '}'" : "an op")) return false;
+  if (text.results.empty() && !cursor_.at(TokenKind::word))
+    return cursor_.expectedHere("an op, '%name = op ...' or '}'"), false;
+  if (!cursor_.expect(TokenKind::word, "an op")) return false;
   text.def = ir::findOp(text.name.text);
   if (!text.def) {
     std::vector<std::string> known;

@@ -39,7 +39,7 @@ private:
     static const std::vector<std::string> words = {"module", "dim", "param", "state", "const", "derived", "func"};
     auto close = word.is(TokenKind::word) ? nearest(word.text, words) : std::nullopt;
     if (word.is(TokenKind::word)) cursor_.rewind(cursor_.position() - 1);
-    auto &error = cursor_.expected("one of " + llvm::join(words, ", "));
+    auto &error = cursor_.expectedHere("one of " + llvm::join(words, ", "));
     if (close) error.hint = llvm::formatv("did you mean '{0}'?", *close).str();
     return false;
   }
@@ -164,7 +164,8 @@ private:
     if (!attrs) return false;
     persistent.deriveAttrs = std::move(attrs->attrs);
     for (const ir::AttrSpec &spec : def->attrs) // defaults are not stored
-      if (const ir::AttrValue *value = persistent.deriveAttrs.find(spec.name); value && spec.defaultValue && *value == *spec.defaultValue)
+      if (const ir::AttrValue *value = persistent.deriveAttrs.find(spec.name);
+          value && spec.defaultValue && *value == *spec.defaultValue)
         persistent.deriveAttrs.erase(spec.name);
     return true;
   }

@@ -127,7 +127,8 @@ std::string ValueNames::operator()(Value value) const {
   if (!value) return "<missing>";
   if (value.isPersistent()) return spelled('@', value.name());
   auto it = names_.find(value.def());
-  return it != names_.end() ? it->second : spelled('%', value.name()) + "?";
+  if (it != names_.end()) return it->second;
+  return (value.name().empty() ? "%" : spelled('%', value.name())) + "?";
 }
 
 std::string printOp(const Op &op, const ValueNames &names, unsigned indent) { return opLine(op, names, indent, 0); }

@@ -12,7 +12,7 @@ std::string built(const Builder &b) {
   return module ? (*module)->str() : llvm::toString(module.takeError());
 }
 /// "FILE:LINE: " of a line of this file.
-std::string at(unsigned line) { return std::string(__FILE__) + ":" + std::to_string(line) + ": "; }
+std::string at(unsigned line) { return std::string(__FILE__) + ":" + std::to_string(line) + ": error: "; }
 
 TEST(Builder, OperatorsAndFunctionsBuildOps) {
   Builder b("mlp");

@@ -133,7 +133,7 @@ TEST(Layers, AnErrorInsideALayerNamesTheCall) {
   Linear fc(b, "fc", 16, 8);
   fc(b.input("x", f32, {4, 15}));
   unsigned line = __LINE__ - 1;
-  EXPECT_EQ(b.error().text().find(std::string(__FILE__) + ":" + std::to_string(line) + ": 'linear'"), 0u)
+  EXPECT_EQ(b.error().text().find(std::string(__FILE__) + ":" + std::to_string(line) + ": error: 'linear'"), 0u)
       << b.error().text();
 }
 

@@ -1,0 +1,19 @@
+// From "auto", "cpu", "cuda:1" to a device that is there.
+#pragma once
+#include "ir/types/target.h"
+#include "llvm/Support/Error.h"
+#include <string>
+
+namespace fusor::frontend {
+
+struct ChosenDevice {
+  ir::Target target;
+  std::string name; // "cpu", "cuda:0"
+  std::string note; // why it is not the one a user may have expected; empty mostly
+};
+
+/// Errors: usage for a text that names no device; DeviceError (exit 69) for one that is not there, with what was
+/// searched.
+llvm::Expected<ChosenDevice> chooseDevice(llvm::StringRef text);
+
+} // namespace fusor::frontend

@@ -1,0 +1,65 @@
+#include "frontend/cli/load_module.h"
+#include "frontend/api/config_file.h"
+#include "frontend/api/device.h"
+#include "frontend/text/parser.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+namespace fusor::frontend::cli {
+
+llvm::Expected<LoadedModule> loadModule(const ModuleOptions &options) {
+  LoadedModule loaded;
+  llvm::StringRef file = options.file;
+  if (file.consume_front("config:")) {
+    auto config = loadConfig(file);
+    if (!config) return config.takeError();
+    loaded.module = nn::gptForward(*config, "minigpt");
+    loaded.isConfig = true;
+    loaded.pipeline = passes::PipelineKind::train;
+  } else {
+    auto text = llvm::MemoryBuffer::getFile(file, /*IsText=*/true);
+    if (!text) return inputError("cannot read '{0}': {1}", file, text.getError().message());
+    auto module = parseModule((*text)->getBuffer(), file);
+    if (!module) return module.takeError();
+    loaded.module = std::move(*module);
+  }
+  if (options.pipelineGiven) loaded.pipeline = *passes::parsePipelineKind(options.pipeline);
+  if (!options.function.empty() && !loaded.module->function(options.function))
+    return inputError("'{0}' has no function @{1}", options.file, options.function);
+  return loaded;
+}
+
+llvm::Expected<ir::DType> parsePrecision(llvm::StringRef text) {
+  if (text == "fp8") return failure(ErrorKind::usage, "--precision fp8 is not available yet: bf16, f16 and f32 are");
+  return *ir::parseDType(text); // the command line takes no other words
+}
+
+llvm::Expected<passes::PassOptions> passOptions(const CommonOptions &common, const ModuleOptions &options) {
+  passes::PassOptions result;
+  auto precision = parsePrecision(options.precision);
+  if (!precision) return precision.takeError();
+  result.function = options.function;
+  result.precision = *precision;
+  if (common.device == "auto" || common.device == "cpu") return result; // passes need no device
+  auto device = chooseDevice(common.device);
+  if (!device) return device.takeError();
+  result.target = device->target;
+  return result;
+}
+
+llvm::Expected<ir::SymbolValues> parseDims(const std::vector<std::string> &dims, const ir::Module &module) {
+  ir::SymbolValues values;
+  for (llvm::StringRef dim : dims) {
+    auto [name, number] = dim.split('=');
+    int64_t value = 0;
+    if (number.getAsInteger(10, value) || value < 0)
+      return failure(ErrorKind::usage, "--dim needs NAME=NUMBER, is '{0}'", dim);
+    auto symbol = module.symbols().find(name.str());
+    if (symbol == module.symbols().end()) return inputError("--dim {0}: the module has no symbol {1}", dim, name);
+    if (value < symbol->second.low || value > symbol->second.high)
+      return inputError("--dim {0}: {1} is declared in {2}..{3}", dim, name, symbol->second.low, symbol->second.high);
+    values[name] = value;
+  }
+  return values;
+}
+
+} // namespace fusor::frontend::cli

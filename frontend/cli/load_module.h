@@ -1,0 +1,23 @@
+// From what the user wrote (M.fir, config:NAME, --precision, --dim) to a module and the options of its passes.
+#pragma once
+#include "frontend/cli/console.h"
+#include "passes/pipeline.h"
+
+namespace fusor::frontend::cli {
+
+struct LoadedModule {
+  std::unique_ptr<ir::Module> module;
+  /// From config:NAME: the module has @forward with a loss, and `train` is the pipeline unless another was asked for.
+  bool isConfig = false;
+  passes::PipelineKind pipeline = passes::PipelineKind::infer;
+};
+llvm::Expected<LoadedModule> loadModule(const ModuleOptions &options);
+
+/// "bf16" to the dtype. fp8 is an error of kind usage until its issue is delivered.
+llvm::Expected<ir::DType> parsePrecision(llvm::StringRef text);
+/// Options for the passes; an error where --precision or --device cannot be had.
+llvm::Expected<passes::PassOptions> passOptions(const CommonOptions &common, const ModuleOptions &options);
+/// {"B=8", "T=4"} to symbol values.
+llvm::Expected<ir::SymbolValues> parseDims(const std::vector<std::string> &dims, const ir::Module &module);
+
+} // namespace fusor::frontend::cli

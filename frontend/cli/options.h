@@ -1,0 +1,90 @@
+// What the command line says: plain structs, one a verb, filled by command_line.cpp (the one file that sees CLI11).
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fusor::frontend::cli {
+
+struct CommonOptions {
+  std::string device = "auto"; // auto, cpu, cuda, cuda:N
+  bool json = false, quiet = false, strict = false;
+  std::string dump, cache;
+  unsigned threads = 0; // 0: all of the machine's
+  uint64_t seed = 0;
+  std::string archTier = "auto"; // auto, simt, sm80, sm90a
+};
+
+struct TrainOptions {
+  std::string config = "small", precision = "bf16";
+  int64_t steps = 60, batch = 16, accumulate = 1, warmup = 0, saveEvery = 0;
+  double lr = 3e-4, weightDecay = 0.01, evalPercent = 0;
+  std::optional<double> clipNorm;
+  std::string schedule = "constant", recompute = "none", noDecay;
+  std::string data = "synthetic", init, tokens, save, resume, fp8Trace;
+  bool deterministic = false;
+  std::string fp8Format = "hybrid", amaxAlgo = "max", fp8Wgrad = "on", fp8Select = "all";
+  int64_t amaxHistory = 16, fp8Margin = 0;
+  /// Flags that were written, by name ("--lr"): on a resume they win over what the checkpoint recorded.
+  std::vector<std::string> given;
+  bool isGiven(const std::string &flag) const;
+};
+
+struct GenerateOptions {
+  std::string checkpoint, prompt, text, precision = "bf16", weights = "bf16";
+  int64_t newTokens = 24, topK = 0;
+  double temperature = 0; // 0: greedy
+};
+
+struct BenchOptions {
+  std::string what, config = "small";
+  std::vector<std::string> precisions;
+  int64_t batch = 32, warmup = 10, iterations = 30;
+  int64_t m = 2048, n = 2048, k = 2048; // gemm
+  int64_t rows = 8192, columns = 768;   // norm, quantize
+  int64_t heads = 12, kvHeads = 0, sequence = 256, headSize = 64, window = 0;
+  bool causal = true;
+};
+
+/// What opt, explain, emit and run share.
+struct ModuleOptions {
+  std::string file; // M.fir or config:NAME
+  std::string function, pipeline = "infer", precision = "f32";
+  std::vector<std::string> dims; // "B=8"
+  bool pipelineGiven = false, precisionGiven = false;
+};
+struct OptOptions : ModuleOptions {
+  std::vector<std::string> passes, disabledRules;
+  std::string printAfter, output;
+  std::optional<int64_t> fuel;
+};
+struct ExplainOptions : ModuleOptions {
+  std::string rule;
+};
+struct EmitOptions : ModuleOptions {
+  std::vector<std::string> archs;
+  std::string out;
+};
+struct RunOptions : ModuleOptions {
+  std::vector<std::string> inputs; // NAME=F.npy
+  std::string inputsFolder, outputsFolder, expectFolder, weights;
+  double atol = 1e-5, rtol = 1e-5;
+};
+struct OpsOptions {
+  bool markdown = false;
+};
+struct FuzzOptions {
+  double seconds = 60;
+};
+
+/// What main() is to do: `run` where it is set, else end with `exit`; messages have been printed.
+struct CommandLine {
+  std::function<int()> run;
+  int exit = 0;
+};
+CommandLine parseCommandLine(int argc, const char *const *argv);
+
+} // namespace fusor::frontend::cli
