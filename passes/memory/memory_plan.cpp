@@ -295,9 +295,10 @@ llvm::Expected<MemoryPlan> planMemory(const Function &function, const SymbolValu
 }
 
 std::string MemoryPlan::text(unsigned most) const {
-  std::string text = llvm::formatv("@{0}: peak {1} bytes = arena {2} + persistent {3} + constants {4}; at least {5} of the "
-                                   "arena are alive at once\n",
-                                   function, peakBytes(), arenaBytes, persistentBytes, constantBytes, lowerBoundBytes);
+  std::string text = llvm::formatv("@{0}: peak {1} bytes = arena {2} + persistent {3} + constants {4} + work "
+                                   "space {5}; at least {6} of the arena are alive at once\n",
+                                   function, peakBytes(), arenaBytes, persistentBytes, constantBytes, workspaceBytes,
+                                   lowerBoundBytes);
   std::vector<const PlannedBuffer *> order;
   for (const PlannedBuffer &buffer : buffers)
     if (buffer.place.kind == PlaceKind::arena) order.push_back(&buffer);
@@ -321,6 +322,7 @@ std::string MemoryPlan::json() const {
     out.attribute("arena_bytes", arenaBytes);
     out.attribute("persistent_bytes", persistentBytes);
     out.attribute("constant_bytes", constantBytes);
+    out.attribute("workspace_bytes", workspaceBytes);
     out.attribute("lower_bound_bytes", lowerBoundBytes);
     out.attributeArray("buffers", [&] {
       for (const PlannedBuffer &buffer : buffers)
