@@ -281,7 +281,8 @@ OpEntry &&attentionAttrs(OpEntry &&entry) {
       .integer("window", 0)
       .range(0, 1e15)
       .optional("scale", AttrKind::real)
-      .lowering(Lowering::attention);
+      .lowering(Lowering::attention)
+      .precision(PrecisionClass::low);
 }
 
 } // namespace

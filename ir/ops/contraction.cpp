@@ -191,6 +191,7 @@ llvm::ArrayRef<OpDef> contractionOps() {
           .flag("trans_b", false)
           .optional("out", AttrKind::dtype)
           .lowering(Lowering::contraction)
+          .precision(PrecisionClass::low)
           .infer(inferMatmul)
           .reference(matmulReference)
           .gradient(matmulGradient),
@@ -199,6 +200,7 @@ llvm::ArrayRef<OpDef> contractionOps() {
           .operands({"x", "weight", "bias?"})
           .optional("out", AttrKind::dtype)
           .lowering(Lowering::contraction)
+          .precision(PrecisionClass::low)
           .infer(inferLinear)
           .reference(linearReference)
           .gradient(linearGradient),
@@ -207,6 +209,7 @@ llvm::ArrayRef<OpDef> contractionOps() {
           .operands({"dy", "weight"})
           .optional("out", AttrKind::dtype)
           .lowering(Lowering::contraction)
+          .precision(PrecisionClass::low)
           .infer(inferInputGrad)
           .reference(inputGradReference)
           .gradient(inputGradGradient),
@@ -215,6 +218,7 @@ llvm::ArrayRef<OpDef> contractionOps() {
           .operands({"dy", "x"})
           .optional("out", AttrKind::dtype)
           .lowering(Lowering::contraction)
+          .precision(PrecisionClass::low)
           .infer(inferWeightGrad)
           .reference(weightGradReference)
           .gradient(weightGradGradient),

@@ -76,6 +76,7 @@ llvm::ArrayRef<OpDef> elementwiseOps() {
           .gradient([](auto a, auto b, auto dy) { return both(dy / b, -(dy * a / (b * b))); }),
       op("pow")
           .summary("a to the power b")
+          .precision(PrecisionClass::wide)
           .types(TypeClass::floats)
           .samples(0.5, 3)
           .formula([](auto a, auto b) { return pow(a, b); })
@@ -119,6 +120,7 @@ llvm::ArrayRef<OpDef> elementwiseOps() {
           .zeroGradient(),
       op("reciprocal")
           .summary("1 / x")
+          .precision(PrecisionClass::wide)
           .types(TypeClass::floats)
           .samples(0.5, 3)
           .formula([](auto x) { return 1.0 / x; })
@@ -149,34 +151,40 @@ llvm::ArrayRef<OpDef> elementwiseOps() {
       // --- exponentials and roots
       op("exp")
           .summary("e to the x")
+          .precision(PrecisionClass::wide)
           .types(TypeClass::floats)
           .formula([](auto x) { return exp(x); })
           .gradient([](auto x, auto dy) { return dy * exp(x); }),
       op("expm1")
           .summary("exp(x) - 1, exact near 0")
+          .precision(PrecisionClass::wide)
           .types(TypeClass::floats)
           .formula([](auto x) { return expm1(x); })
           .gradient([](auto x, auto dy) { return dy * exp(x); }),
       op("log")
           .summary("natural logarithm")
+          .precision(PrecisionClass::wide)
           .types(TypeClass::floats)
           .samples(0.2, 4)
           .formula([](auto x) { return log(x); })
           .gradient([](auto x, auto dy) { return dy / x; }),
       op("log1p")
           .summary("log(1 + x), exact near 0")
+          .precision(PrecisionClass::wide)
           .types(TypeClass::floats)
           .samples(-0.5, 4)
           .formula([](auto x) { return log1p(x); })
           .gradient([](auto x, auto dy) { return dy / (1.0 + x); }),
       op("sqrt")
           .summary("square root")
+          .precision(PrecisionClass::wide)
           .types(TypeClass::floats)
           .samples(0.2, 4)
           .formula([](auto x) { return sqrt(x); })
           .gradient([](auto x, auto dy) { return dy * 0.5 * rsqrt(x); }),
       op("rsqrt")
           .summary("1 / sqrt(x)")
+          .precision(PrecisionClass::wide)
           .types(TypeClass::floats)
           .samples(0.2, 4)
           .formula([](auto x) { return rsqrt(x); })
@@ -195,18 +203,21 @@ llvm::ArrayRef<OpDef> elementwiseOps() {
           .gradient([](auto x, auto dy) { return -(dy * sin(x)); }),
       op("tan")
           .summary("tangent of radians")
+          .precision(PrecisionClass::wide)
           .types(TypeClass::floats)
           .samples(-1, 1)
           .formula([](auto x) { return tan(x); })
           .gradient([](auto x, auto dy) { return dy / (cos(x) * cos(x)); }),
       op("asin")
           .summary("arc sine")
+          .precision(PrecisionClass::wide)
           .types(TypeClass::floats)
           .samples(-0.8, 0.8)
           .formula([](auto x) { return asin(x); })
           .gradient([](auto x, auto dy) { return dy * rsqrt(1.0 - x * x); }),
       op("acos")
           .summary("arc cosine")
+          .precision(PrecisionClass::wide)
           .types(TypeClass::floats)
           .samples(-0.8, 0.8)
           .formula([](auto x) { return acos(x); })
@@ -218,11 +229,13 @@ llvm::ArrayRef<OpDef> elementwiseOps() {
           .gradient([](auto x, auto dy) { return dy / (1.0 + x * x); }),
       op("sinh")
           .summary("hyperbolic sine")
+          .precision(PrecisionClass::wide)
           .types(TypeClass::floats)
           .formula([](auto x) { return sinh(x); })
           .gradient([](auto x, auto dy) { return dy * cosh(x); }),
       op("cosh")
           .summary("hyperbolic cosine")
+          .precision(PrecisionClass::wide)
           .types(TypeClass::floats)
           .formula([](auto x) { return cosh(x); })
           .gradient([](auto x, auto dy) { return dy * sinh(x); }),
@@ -241,12 +254,14 @@ llvm::ArrayRef<OpDef> elementwiseOps() {
           .gradient([](auto x, auto dy) { return dy * rsqrt(1.0 + x * x); }),
       op("acosh")
           .summary("inverse hyperbolic cosine")
+          .precision(PrecisionClass::wide)
           .types(TypeClass::floats)
           .samples(1.3, 4)
           .formula([](auto x) { return acosh(x); })
           .gradient([](auto x, auto dy) { return dy * rsqrt(x * x - 1.0); }),
       op("atanh")
           .summary("inverse hyperbolic tangent")
+          .precision(PrecisionClass::wide)
           .types(TypeClass::floats)
           .samples(-0.8, 0.8)
           .formula([](auto x) { return atanh(x); })
@@ -403,6 +418,7 @@ llvm::ArrayRef<OpDef> elementwiseOps() {
       // --- dtype
       op("cast")
           .summary("the value rounded to another dtype")
+          .precision(PrecisionClass::any)
           .required("to", AttrKind::dtype)
           .formula([](auto x) { return x; })
           .infer(inferCast)

@@ -127,6 +127,7 @@ llvm::ArrayRef<OpDef> lossOps() {
           .gradient(embeddingGradient),
       op("embedding_grad")
           .summary("for each of rows table rows the sum of dy over the positions that read it, in ascending order")
+          .precision(PrecisionClass::any)
           .operands({"dy", "ids"})
           .required("rows", AttrKind::shape)
           .lowering(Lowering::expansion)
@@ -134,6 +135,7 @@ llvm::ArrayRef<OpDef> lossOps() {
           .expansion(expandEmbeddingGrad),
       op("cross_entropy")
           .summary("mean over counted targets of -log softmax(logits)[target]")
+          .precision(PrecisionClass::any)
           .operands({"logits", "targets"})
           .results({"loss", "lse", "count"})
           .integer("ignore_index", -100)
@@ -143,6 +145,7 @@ llvm::ArrayRef<OpDef> lossOps() {
           .gradient(crossEntropyGradient),
       op("cross_entropy_grad")
           .summary("logits gradient of cross_entropy")
+          .precision(PrecisionClass::any)
           .operands({"dloss", "logits", "targets", "lse", "count"})
           .results({"dlogits"})
           .integer("ignore_index", -100)

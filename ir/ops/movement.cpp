@@ -432,6 +432,7 @@ llvm::ArrayRef<OpDef> movementOps() {
           .gradient(gatherGradient),
       op("scatter_add")
           .summary("zeros of shape, plus each update at its index along axis, in ascending order of position")
+          .precision(PrecisionClass::wide)
           .operands({"updates", "indices"})
           .integer("axis", 0)
           .required("shape", AttrKind::shape)

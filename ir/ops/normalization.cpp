@@ -204,6 +204,7 @@ llvm::ArrayRef<OpDef> normalizationOps() {
   static const std::vector<OpDef> ops = {
       op("softmax")
           .summary("exp(x) over its sum along an axis")
+          .precision(PrecisionClass::normalizes)
           .operands({"x"})
           .integer("axis", -1)
           .optional("out", AttrKind::dtype)
@@ -217,6 +218,7 @@ llvm::ArrayRef<OpDef> normalizationOps() {
           }),
       op("softmax_grad")
           .summary("y * (dy - sum(dy * y))")
+          .precision(PrecisionClass::any)
           .operands({"dy", "y"})
           .integer("axis", -1)
           .optional("out", AttrKind::dtype)
@@ -225,6 +227,7 @@ llvm::ArrayRef<OpDef> normalizationOps() {
           .expansion(expandSoftmaxGrad),
       op("log_softmax")
           .summary("x minus the log of the sum of exp(x) along an axis")
+          .precision(PrecisionClass::normalizes)
           .operands({"x"})
           .integer("axis", -1)
           .optional("out", AttrKind::dtype)
@@ -238,6 +241,7 @@ llvm::ArrayRef<OpDef> normalizationOps() {
           }),
       op("log_softmax_grad")
           .summary("dy - exp(y) * sum(dy)")
+          .precision(PrecisionClass::any)
           .operands({"dy", "y"})
           .integer("axis", -1)
           .optional("out", AttrKind::dtype)
@@ -247,6 +251,7 @@ llvm::ArrayRef<OpDef> normalizationOps() {
 
       op("layer_norm")
           .summary("rows to mean 0 and variance 1, times weight, plus bias")
+          .precision(PrecisionClass::normalizes)
           .operands({"x", "weight?", "bias?"})
           .results({"y", "mean", "rstd"})
           .real("eps", 1e-5)
@@ -258,6 +263,7 @@ llvm::ArrayRef<OpDef> normalizationOps() {
           .gradient(layerNormGradient),
       op("layer_norm_grad")
           .summary("input gradient of layer_norm")
+          .precision(PrecisionClass::any)
           .operands({"dy", "x", "mean", "rstd", "weight?"})
           .results({"dx"})
           .lowering(Lowering::expansion)
@@ -265,6 +271,7 @@ llvm::ArrayRef<OpDef> normalizationOps() {
           .expansion(expandLayerNormGrad),
       op("layer_norm_param_grad")
           .summary("weight and bias gradients of layer_norm")
+          .precision(PrecisionClass::any)
           .operands({"dy", "x", "mean", "rstd"})
           .results({"dweight", "dbias"})
           .lowering(Lowering::expansion)
@@ -273,6 +280,7 @@ llvm::ArrayRef<OpDef> normalizationOps() {
 
       op("rms_norm")
           .summary("rows to mean square 1, times weight")
+          .precision(PrecisionClass::normalizes)
           .operands({"x", "weight?"})
           .results({"y", "rstd"})
           .real("eps", 1e-5)
@@ -284,6 +292,7 @@ llvm::ArrayRef<OpDef> normalizationOps() {
           .gradient(rmsNormGradient),
       op("rms_norm_grad")
           .summary("input gradient of rms_norm")
+          .precision(PrecisionClass::any)
           .operands({"dy", "x", "rstd", "weight?"})
           .results({"dx"})
           .lowering(Lowering::expansion)
@@ -291,6 +300,7 @@ llvm::ArrayRef<OpDef> normalizationOps() {
           .expansion(expandRmsNormGrad),
       op("rms_norm_param_grad")
           .summary("weight gradient of rms_norm")
+          .precision(PrecisionClass::any)
           .operands({"dy", "x", "rstd"})
           .results({"dweight"})
           .lowering(Lowering::expansion)

@@ -41,6 +41,7 @@ public:
 
   OpEntry &&lowering(Lowering l) { return def_.lowering = l, std::move(*this); }
   OpEntry &&types(TypeClass c) { return def_.typeClass = c, std::move(*this); }
+  OpEntry &&precision(PrecisionClass p) { return def_.precision = p, std::move(*this); }
   OpEntry &&commutative() { return def_.isCommutative = true, std::move(*this); }
   OpEntry &&terminator() { return def_.isTerminator = true, std::move(*this); }
   OpEntry &&ordered() { return def_.hasSideEffectOrder = true, std::move(*this); }

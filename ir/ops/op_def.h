@@ -46,6 +46,15 @@ enum class Lowering : uint8_t {
 };
 llvm::StringRef name(Lowering lowering);
 
+/// What passes/precision does with an op where contractions compute in bf16 or f16.
+enum class PrecisionClass : uint8_t {
+  follows,    // in the low dtype as soon as one operand is, as all operands share a dtype: elementwise, movement
+  low,        // always in the low dtype: contractions, attention
+  wide,       // always in f32: sums, exponentials
+  normalizes, // operand 0 decides; other operands and the statistics stay f32; attribute `out` gives the result's dtype
+  any,        // takes operands as they come and widens inside: losses, casts, optimizers
+};
+
 /// Which operand types an elementwise op takes.
 enum class TypeClass : uint8_t { floats, numbers, booleans, any };
 
@@ -120,6 +129,7 @@ struct OpDef {
 
   Lowering lowering = Lowering::none;
   TypeClass typeClass = TypeClass::any; // of an elementwise op
+  PrecisionClass precision = PrecisionClass::follows;
   bool isCommutative = false;
   bool isTerminator = false;
   bool hasSideEffectOrder = false; // never merged or removed

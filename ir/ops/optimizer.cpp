@@ -55,12 +55,14 @@ llvm::ArrayRef<OpDef> optimizerOps() {
   static const std::vector<OpDef> ops = {
       op("global_norm")
           .summary("square root of the sum of squares over all operands")
+          .precision(PrecisionClass::any)
           .operands({"values..."})
           .lowering(Lowering::multiTensor)
           .infer(inferGlobalNorm)
           .reference(globalNormReference),
       op("adamw")
           .summary("one AdamW step of one tensor; grad is multiplied by grad_scale where given")
+          .precision(PrecisionClass::any)
           .operands({"param", "grad", "m", "v", "step", "lr", "grad_scale?"})
           .results({"param", "m", "v"})
           .real("beta1", 0.9)

@@ -86,6 +86,7 @@ void identityReference(const RefCall &call) { call.outputs[0].data = call.inputs
 llvm::ArrayRef<OpDef> quantizeOps() {
   static const std::vector<OpDef> ops = {
       op("quantize")
+          .precision(PrecisionClass::any)
           .summary(
               "x * scale rounded to FP8 with saturation, and max |x|; contract names the axis its consumer sums over")
           .operands({"x", "scale"})
@@ -102,6 +103,7 @@ llvm::ArrayRef<OpDef> quantizeOps() {
           }),
       op("dequantize")
           .summary("the plain tensor a quantised one stands for")
+          .precision(PrecisionClass::any)
           .operands({"q"})
           .attr({"to", AttrKind::dtype, AttrValue(DType::f32), false, {}, {}})
           .lowering(Lowering::pointwise)
@@ -110,6 +112,7 @@ llvm::ArrayRef<OpDef> quantizeOps() {
           .gradient([](const GradientSite &g) -> llvm::SmallVector<Value, 4> { return {g.gradient()}; }),
       op("amax_update")
           .summary("one step of delayed scaling: new amax history and scale")
+          .precision(PrecisionClass::any)
           .operands({"history", "scale", "amax"})
           .results({"history", "scale"})
           .word("algo", {"max", "most_recent"})

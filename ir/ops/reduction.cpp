@@ -150,10 +150,11 @@ OpEntry reduction(const char *name, const char *summary) {
 
 llvm::ArrayRef<OpDef> reductionOps() {
   static const std::vector<OpDef> ops = {
-      reduction("sum", "sum over dims").reference(sumReference).gradient(sumGradient),
+      reduction("sum", "sum over dims").precision(PrecisionClass::wide).reference(sumReference).gradient(sumGradient),
       reduction("reduce_max", "largest over dims").reference(maxReference).gradient(extremeGradient),
       reduction("reduce_min", "smallest over dims").reference(minReference).gradient(extremeGradient),
       reduction("mean", "sum over dims divided by the number of elements")
+          .precision(PrecisionClass::wide)
           .lowering(Lowering::expansion)
           .expansion(expandMean),
       op("arg_reduce")

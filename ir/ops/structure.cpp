@@ -23,15 +23,23 @@ llvm::ArrayRef<OpDef> structureOps() {
   static const std::vector<OpDef> ops = {
       op("return")
           .summary("ends a function: results, new persistent values, gradients")
+          .precision(PrecisionClass::any)
           .operands({"values..."})
           .results({})
           .attr({"targets", AttrKind::words, AttrValue(std::vector<std::string>()), false, {}, {}})
           .terminator()
           .ordered(),
-      op("yield").summary("ends a fusion's body").operands({"values..."}).results({}).terminator().ordered(),
+      op("yield")
+          .summary("ends a fusion's body")
+          .precision(PrecisionClass::any)
+          .operands({"values..."})
+          .results({})
+          .terminator()
+          .ordered(),
       // Its results are those its body yields; Builder cannot infer them, passes/fusion makes it.
       op("fusion")
           .summary("ordinary IR that runs as one cluster of kernels")
+          .precision(PrecisionClass::any)
           .operands({"inputs..."})
           .results({})
           .optional("name", AttrKind::word)

@@ -41,7 +41,11 @@ public:
       if (part && sum) part = builder_.op("add", widened(sum, part));
       if (part) sum = part;
     }
-    if (sum) sum = named(builder_.cast(sum, ir::computeType(param.type.dtype)), param.name);
+    if (!sum) return sum;
+    sum = builder_.cast(sum, ir::computeType(param.type.dtype));
+    if (sum.op() &&
+        (sum.name().empty() || sum.name().startswith("d."))) // so far called after the copy it is read through
+      sum.setName("d." + param.name);
     return sum;
   }
 

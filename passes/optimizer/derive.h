@@ -1,0 +1,18 @@
+// Copies of parameters in other dtypes become persistent: made once, kept up to date by whoever writes the parameter.
+//
+//   param @w : f32[8, 6]                                param @w : f32[8, 6]
+//   func @train_step(%x) {                              derived @w.bf16 : bf16[8, 6] = cast @w {to = bf16}
+//     %w.bf16 = cast @w {to = bf16}                =>   func @train_step(%x) {
+//     %y = linear %x, %w.bf16                             %y = linear %x, @w.bf16
+//     ...                                                 ...
+//     return %loss, @w = %new.w                           %new.w.bf16 = cast %new.w {to = bf16}
+//   }                                                     return %loss, @w = %new.w, @w.bf16 = %new.w.bf16
+#pragma once
+#include "passes/context.h"
+
+namespace fusor::passes {
+
+/// Every function. A cast of anything but a param stays.
+llvm::Expected<bool> derive(ir::Module &module, PassContext &context);
+
+} // namespace fusor::passes

@@ -1,0 +1,24 @@
+// What the users of a value compute in.
+#pragma once
+#include "ir/graph/graph.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace fusor::passes {
+
+class Demand {
+public:
+  explicit Demand(int64_t wideHeadBelow) : wideHeadBelow_(wideHeadBelow) {}
+
+  /// A contraction with fewer than wideHeadBelow outputs whose result goes to nothing but a loss or the function's
+  /// results.
+  bool isWideHead(const ir::Op &op);
+  /// Some user computes on `value` in the low dtype: directly, or on what follows from it.
+  bool wantsLow(ir::Value value);
+
+private:
+  bool endsInResults(ir::Value value);
+  int64_t wideHeadBelow_;
+  llvm::DenseMap<ir::ValueDef *, bool> wantsLow_, endsInResults_;
+};
+
+} // namespace fusor::passes
