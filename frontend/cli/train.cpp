@@ -94,7 +94,7 @@ llvm::Expected<TrainSettings> settingsOf(const CommonOptions &common, const Trai
   set("--no-decay", s.noDecay, o.noDecay), set("--clip-norm", s.clipNorm, o.clipNorm);
   set("--eval", s.heldPercent, o.evalPercent), set("--data", s.data, o.data), set("--seed", s.seed, common.seed);
   std::string problem;
-  if (!llvm::Regex(s.noDecay).isValid(problem))
+  if (!s.noDecay.empty() && !llvm::Regex(s.noDecay).isValid(problem))
     return failure(ErrorKind::usage, "--no-decay: '{0}' is no regular expression: {1}", s.noDecay, problem);
   if (s.clipNorm && *s.clipNorm == 0) s.clipNorm.reset();
   if (o.saveEvery > 0 && o.save.empty()) return failure(ErrorKind::usage, "--save-every needs --save DIR");
