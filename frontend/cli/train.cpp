@@ -115,11 +115,11 @@ llvm::Expected<TrainSummary> trainAndReport(Console &console, const TrainSetting
     if (first == 0) first = r.step;
     console.object({{"step", r.step}, {"loss", jsonNumber(r.loss)}, {"ms", r.ms}});
     double perSecond = static_cast<double>(r.tokens) / r.ms * 1000;
-    std::string line = llvm::formatv("step {0,4}/{1}  loss {2:f4}  {3:f1} ms  {4:f0} tokens/s", r.step, settings.steps,
-                                     r.loss, r.ms, perSecond);
+    std::string line = llvm::formatv("step {0,4}/{1}  loss {2:f4}  {3:f1} ms  {4:f0} tokens/s", r.step, r.steps, r.loss,
+                                     r.ms, perSecond);
     if (!console.showsProgress()) return console.say(line);
-    double eta = watch.ms() / static_cast<double>(r.step - first + 1) * static_cast<double>(settings.steps - r.step);
-    console.progress(r.step, settings.steps, llvm::Twine(line) + llvm::formatv("  ETA {0:f0} s", eta / 1000).str());
+    double eta = watch.ms() / static_cast<double>(r.step - first + 1) * static_cast<double>(r.steps - r.step);
+    console.progress(r.step, r.steps, llvm::Twine(line) + llvm::formatv("  ETA {0:f0} s", eta / 1000).str());
   };
   auto onNote = [&](const llvm::Twine &text) { console.note(text); };
   auto onWarning = [&](const llvm::Twine &text) { console.warning(text); };
