@@ -33,7 +33,8 @@ llvm::Expected<RunData> openData(TrainSettings &s) {
     if (tokens->source->vocab() > s.config.vocab)
       return inputError("'{0}' has token {1}, the configuration's vocab is {2}", s.tokensFile,
                         tokens->source->vocab() - 1, s.config.vocab);
-    s.batch = tokens->batch, s.steps = tokens->steps;
+    s.batch = tokens->batch;
+    if (!s.steps) s.steps = tokens->steps;
     return RunData{std::move(tokens->source), nullptr};
   }
   llvm::StringRef data = s.data;
@@ -74,7 +75,7 @@ public:
   /// The mean loss of step 1, 2, ...
   llvm::Expected<double> step(int64_t number) {
     auto start = Clock::now();
-    auto lr = static_cast<float>(learningRate(s_.schedule, s_.lr, number, s_.warmup, s_.steps));
+    auto lr = static_cast<float>(learningRate(s_.schedule, s_.lr, number, s_.warmup, *s_.steps));
     if (lr != lr_) {
       if (auto error = program().writePersistent("optimizer.lr", {reinterpret_cast<char *>(&lr), sizeof(lr)}))
         return error;
@@ -209,6 +210,9 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
   if (!device->note.empty()) events.note(device->note);
   auto data = openData(s);
   if (!data) return data.takeError();
+  constexpr int64_t kDefaultSteps = 60;
+  const int64_t steps = s.steps.value_or(kDefaultSteps);
+  s.steps = steps;
   if (s.batch % s.accumulate)
     return inputError("--batch {0} must be a multiple of --accumulate {1}: each micro-batch has batch / accumulate "
                       "sequences",
@@ -221,9 +225,8 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
     if (!step || *step < 0) return inputError("{0}/checkpoint.json: has no \"step\"", s.resumeFolder);
     start = *step;
   }
-  if (auto count = data->training->count(); count && *count < s.steps * s.batch)
-    return inputError("there are {0} sequences, {1} steps of {2} need {3}", *count, s.steps, s.batch,
-                      s.steps * s.batch);
+  if (auto count = data->training->count(); count && *count < steps * s.batch)
+    return inputError("there are {0} sequences, {1} steps of {2} need {3}", *count, steps, s.batch, steps * s.batch);
 
   auto compiled = compileTraining(s, *device);
   if (!compiled) return compiled.takeError();
@@ -239,9 +242,8 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
     std::vector<std::string> missing;
     if (auto error = loadCheckpoint(program, s.resumeFolder, /*states=*/true, &missing)) return error;
     for (const std::string &name : missing) events.note("'" + name + "' is not in the checkpoint: it starts anew");
-    if (start >= s.steps)
-      events.note(
-          llvm::formatv("the checkpoint is at step {0} already, --steps {1}: nothing to train", start, s.steps));
+    if (start >= steps)
+      events.note(llvm::formatv("the checkpoint is at step {0} already, --steps {1}: nothing to train", start, steps));
   }
   auto save = [&](int64_t step) -> llvm::Error {
     if (s.saveFolder.empty()) return llvm::Error::success();
@@ -252,7 +254,7 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
   std::vector<double> times;
   bool warned = false;
   int64_t saved = -1;
-  for (int64_t step = start + 1; step <= s.steps; ++step) {
+  for (int64_t step = start + 1; step <= steps; ++step) {
     if (events.cancel && *events.cancel) {
       summary.interrupted = true;
       break;
@@ -260,7 +262,7 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
     auto begin = Clock::now();
     auto loss = run.step(step);
     if (!loss) return loss.takeError();
-    StepReport report{step, *loss, msSince(begin), s.batch * s.config.context};
+    StepReport report{step, steps, *loss, msSince(begin), s.batch * s.config.context};
     times.push_back(report.ms);
     summary.finalLoss = *loss, summary.lastStep = step;
     events.step(report);

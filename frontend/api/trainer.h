@@ -14,9 +14,9 @@ namespace fusor::frontend {
 struct TrainSettings {
   nn::GptConfig config;
   ir::DType precision = ir::DType::bf16;
-  int64_t steps = 60;     // up to this step, resumed ones included
-  int64_t batch = 16;     // sequences a step
-  int64_t accumulate = 1; // micro-batches they are divided into
+  std::optional<int64_t> steps; // up to this step, resumed ones included; absent: all of the tokens file, else 60
+  int64_t batch = 16;           // sequences a step
+  int64_t accumulate = 1;       // micro-batches they are divided into
   double lr = 3e-4, weightDecay = 0.01;
   Schedule schedule = Schedule::constant;
   int64_t warmup = 0;
@@ -40,7 +40,7 @@ llvm::json::Object checkpointInfo(const TrainSettings &settings, int64_t step);
 llvm::Error fromCheckpointInfo(TrainSettings &settings, const llvm::json::Object &info);
 
 struct StepReport {
-  int64_t step = 0;
+  int64_t step = 0, steps = 0; // of how many
   double loss = 0, ms = 0;
   int64_t tokens = 0; // of this step
 };

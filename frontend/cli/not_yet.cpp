@@ -12,7 +12,6 @@ int notYet(const char *verb) {
 
 int bench(const CommonOptions &, const BenchOptions &) { return notYet("bench"); }
 int emit(const CommonOptions &, const EmitOptions &) { return notYet("emit"); }
-int run(const CommonOptions &, const RunOptions &) { return notYet("run"); }
 int fuzz(const CommonOptions &, const FuzzOptions &) { return notYet("fuzz"); }
 
 } // namespace fusor::frontend::cli

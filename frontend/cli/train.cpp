@@ -94,7 +94,7 @@ llvm::Expected<TrainSettings> settingsOf(const CommonOptions &common, const Trai
   set("--no-decay", s.noDecay, o.noDecay), set("--clip-norm", s.clipNorm, o.clipNorm);
   set("--eval", s.heldPercent, o.evalPercent), set("--data", s.data, o.data), set("--seed", s.seed, common.seed);
   std::string problem;
-  if (!llvm::Regex(s.noDecay).isValid(problem))
+  if (!s.noDecay.empty() && !llvm::Regex(s.noDecay).isValid(problem))
     return failure(ErrorKind::usage, "--no-decay: '{0}' is no regular expression: {1}", s.noDecay, problem);
   if (s.clipNorm && *s.clipNorm == 0) s.clipNorm.reset();
   if (o.saveEvery > 0 && o.save.empty()) return failure(ErrorKind::usage, "--save-every needs --save DIR");
@@ -115,11 +115,11 @@ llvm::Expected<TrainSummary> trainAndReport(Console &console, const TrainSetting
     if (first == 0) first = r.step;
     console.object({{"step", r.step}, {"loss", jsonNumber(r.loss)}, {"ms", r.ms}});
     double perSecond = static_cast<double>(r.tokens) / r.ms * 1000;
-    std::string line = llvm::formatv("step {0,4}/{1}  loss {2:f4}  {3:f1} ms  {4:f0} tokens/s", r.step, settings.steps,
-                                     r.loss, r.ms, perSecond);
+    std::string line = llvm::formatv("step {0,4}/{1}  loss {2:f4}  {3:f1} ms  {4:f0} tokens/s", r.step, r.steps, r.loss,
+                                     r.ms, perSecond);
     if (!console.showsProgress()) return console.say(line);
-    double eta = watch.ms() / static_cast<double>(r.step - first + 1) * static_cast<double>(settings.steps - r.step);
-    console.progress(r.step, settings.steps, llvm::Twine(line) + llvm::formatv("  ETA {0:f0} s", eta / 1000).str());
+    double eta = watch.ms() / static_cast<double>(r.step - first + 1) * static_cast<double>(r.steps - r.step);
+    console.progress(r.step, r.steps, llvm::Twine(line) + llvm::formatv("  ETA {0:f0} s", eta / 1000).str());
   };
   auto onNote = [&](const llvm::Twine &text) { console.note(text); };
   auto onWarning = [&](const llvm::Twine &text) { console.warning(text); };
