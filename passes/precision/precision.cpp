@@ -17,8 +17,10 @@ public:
         demand_(context.options().wideHeadBelow), first_(&*function.block().ops().begin()) {}
 
   bool run() {
-    llvm::SmallVector<DType, 8> declared; // of what the function returns
-    for (const ir::ReturnEntry &entry : function_.returns()) declared.push_back(entry.value.dtype());
+    llvm::SmallVector<DType, 8> declared;                    // of what the function returns
+    for (const ir::ReturnEntry &entry : function_.returns()) // a cache may just have become narrow
+      declared.push_back(entry.kind == ir::ReturnKind::update ? function_.module().persistent(entry.name)->type.dtype
+                                                              : entry.value.dtype());
     decide();
     for (ir::Op *op : function_.block().opPointers())
       if (!op->def().isTerminator) convert(*op);
