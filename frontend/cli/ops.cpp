@@ -4,6 +4,8 @@
 #include "ir/ops/families.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
 
 namespace fusor::frontend::cli {
 namespace {
@@ -28,7 +30,7 @@ std::string attributeText(const ir::AttrSpec &a) {
     text += " = " + ir::str(*a.defaultValue);
   else if (!a.required)
     text += ", optional";
-  if (a.range) text += llvm::formatv(" in {0:g}..{1:g}", a.range->first, a.range->second).str();
+  if (a.range) llvm::raw_string_ostream(text) << llvm::format(" in %g..%g", a.range->first, a.range->second);
   return text;
 }
 

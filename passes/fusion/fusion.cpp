@@ -133,7 +133,8 @@ private:
       emitFusion(unit);
       changed = true;
     }
-    for (Op *op : llvm::reverse(function.block().opPointers()))
+    auto remaining = function.block().opPointers();
+    for (Op *op : llvm::reverse(remaining))
       if (op->unused() && !op->def().hasSideEffectOrder && !op->is("fusion")) op->erase();
     return changed;
   }
