@@ -9,16 +9,6 @@ using namespace fusor;
 
 namespace {
 
-// Passes know a place and a text; the harness holds diagnostics against the comments of a file.
-llvm::Error asDiagnostic(llvm::Error error) {
-  return llvm::handleErrors(std::move(error), [](const passes::PassError &e) -> llvm::Error {
-    frontend::Diagnostic diagnostic;
-    diagnostic.location = e.location();
-    diagnostic.message = e.text().str();
-    return llvm::make_error<frontend::DiagnosticError>(std::vector<frontend::Diagnostic>{diagnostic});
-  });
-}
-
 llvm::Expected<std::string> runPassCase(const tests::FirRun &run) {
   auto module = frontend::parseModule(run.text, run.path);
   if (!module) return module.takeError();
@@ -32,7 +22,7 @@ llvm::Expected<std::string> runPassCase(const tests::FirRun &run) {
   run.value("--passes").split(names, ',');
   std::vector<std::string> passNames;
   for (llvm::StringRef name : names) passNames.push_back(name.str());
-  if (auto error = passes::runPasses(**module, passNames, context)) return asDiagnostic(std::move(error));
+  if (auto error = passes::runPasses(**module, passNames, context)) return error;
   std::string once = (*module)->str();
   if (passNames.back() == "gradient" || passNames.back() == "optimizer") return once;
   passes::PassContext again(options); // a pass that ran finds nothing left to do
