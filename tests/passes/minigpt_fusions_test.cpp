@@ -70,23 +70,24 @@ TEST(MiniGptFusions, AreTheExpectedOnes) {
 TEST(MiniGptFusions, NoKernelOnlyCopiesOrTransposes) {
   for (ir::DType precision : {ir::DType::f32, ir::DType::bf16}) {
     Fused fused = trainStep(2, precision);
-    for (const ir::Op &op : fused.module->function("train_step")->block().ops())
-      if (op.is("fusion")) {
-        EXPECT_FALSE(onlyMoves(op)) << ir::name(precision).str() << " @" << op.attr<std::string>("name");
-      }
+    for (const ir::Op &op : fused.module->function("train_step")->block().ops()) {
+      if (!op.is("fusion")) continue;
+      EXPECT_FALSE(onlyMoves(op)) << ir::name(precision).str() << " @" << op.attr<std::string>("name");
+    }
   }
+}
 
-  TEST(MiniGptFusions, EveryLayerAddsTheSameNineteenKernels) {
-    auto total = [](const Fused &fused) {
-      unsigned sum = 0;
-      for (const auto &entry : fused.count) sum += entry.second;
-      return sum;
-    };
-    unsigned two = total(trainStep(2, ir::DType::bf16)), three = total(trainStep(3, ir::DType::bf16)),
-             four = total(trainStep(4, ir::DType::bf16));
-    EXPECT_EQ(three - two, four - three);
-    EXPECT_EQ(three - two, 19u);
-  }
+TEST(MiniGptFusions, EveryLayerAddsTheSameNineteenKernels) {
+  auto total = [](const Fused &fused) {
+    unsigned sum = 0;
+    for (const auto &entry : fused.count) sum += entry.second;
+    return sum;
+  };
+  unsigned two = total(trainStep(2, ir::DType::bf16)), three = total(trainStep(3, ir::DType::bf16)),
+           four = total(trainStep(4, ir::DType::bf16));
+  EXPECT_EQ(three - two, four - three);
+  EXPECT_EQ(three - two, 19u);
+}
 
 } // namespace
 } // namespace fusor::test
