@@ -62,8 +62,9 @@ struct MemoryPlan {
   int64_t arenaBytes = 0;      // size of the arena
   int64_t lowerBoundBytes = 0; // most arena bytes alive at one op: no plan can do with less
   int64_t constantBytes = 0;
+  int64_t workspaceBytes = 0; // of the kernels, added by the back end: partial sums, widened operands
   int64_t persistentBytes = 0; // of all persistent values of the module
-  int64_t peakBytes() const { return arenaBytes + constantBytes + persistentBytes; }
+  int64_t peakBytes() const { return arenaBytes + constantBytes + workspaceBytes + persistentBytes; }
 
   const PlannedBuffer &buffer(ir::Value value) const { return buffers[bufferOf.find(value.def())->second]; }
   /// Who needs what, largest first, and the totals.

@@ -1,0 +1,48 @@
+#include "runtime/cpu/cluster_check.h"
+#include "runtime/execute/run_error.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <cmath>
+
+namespace fusor::runtime {
+
+using namespace ir;
+
+double checkTolerance(DType dtype) {
+  switch (dtype) {
+  case DType::f64: return 1e-9;
+  case DType::bf16: return 1.0 / 64;
+  case DType::f16: return 1.0 / 512;
+  case DType::f8e4m3:
+  case DType::f8e5m2:
+  case DType::f8e8m0: return 0.3;
+  default: return 1e-4;
+  }
+}
+
+ClusterCheck::ClusterCheck(const ClusterCode &code, const StepMemory &memory, const SymbolValues &symbols)
+    : code_(code), symbols_(symbols), inputs_(code.body->read(memory.inputs, symbols)) {}
+
+llvm::Error ClusterCheck::compare(llvm::StringRef function, const StepMemory &memory) const {
+  auto expected = code_.body->evaluate(inputs_, symbols_);
+  if (!expected) return expected.takeError();
+  for (unsigned r = 0; r < expected->size(); ++r) {
+    Value result = code_.op->result(r);
+    RefTensor got = readTensor(result.type(), memory.outputs[r], symbols_);
+    const RefTensor &want = (*expected)[r];
+    double largest = 0;
+    for (double v : want.data)
+      if (std::isfinite(v)) largest = std::max(largest, std::abs(v));
+    double allowed = checkTolerance(result.dtype()) * (largest + 1e-6);
+    for (int64_t i = 0; i < want.elements(); ++i) {
+      double a = got.data[i], b = want.data[i];
+      if (a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= allowed) continue;
+      return llvm::make_error<CheckError>(
+          llvm::formatv("@{0}: {1} kernel '{2}' computes {3} for element {4} of %{5}, {6}; its body gives {7}, and {8} may differ",
+                        function, code_.kind, code_.name, a, i, result.name(), result.type().str(), b, allowed)
+              .str());
+    }
+  }
+  return llvm::Error::success();
+}
+
+} // namespace fusor::runtime

@@ -1,0 +1,23 @@
+// CompileOptions::check: a step's results against its body in the float64 reference, on live data.
+#pragma once
+#include "runtime/cpu/cluster_code.h"
+
+namespace fusor::runtime {
+
+class ClusterCheck {
+public:
+  /// Before the step runs: it may overwrite its inputs.
+  ClusterCheck(const ClusterCode &code, const StepMemory &memory, const ir::SymbolValues &symbols);
+  /// After it ran. The error (CheckError) names kernel, result, element and both values.
+  llvm::Error compare(llvm::StringRef function, const StepMemory &memory) const;
+
+private:
+  const ClusterCode &code_;
+  ir::SymbolValues symbols_;
+  std::vector<ir::RefTensor> inputs_;
+};
+
+/// How far a result of `dtype` may be from the reference, relative to the largest |value| of the tensor.
+double checkTolerance(ir::DType dtype);
+
+} // namespace fusor::runtime

@@ -1,0 +1,38 @@
+// GEMM and its epilogue: each tile of the product goes through the epilogue's loop while it is in the cache.
+#pragma once
+#include "codegen/plan/anchors.h"
+#include "runtime/cpu/gemm/gemm.h"
+#include "runtime/cpu/loop/loop_kernel.h"
+
+namespace fusor::runtime {
+
+class ContractionStep : public Step {
+public:
+  ContractionStep(const codegen::ContractionPlan &plan, const ir::SymbolValues &symbols, const LoopKernel::Options &options);
+  void run(const StepMemory &memory, Workers &workers) const override;
+  int64_t sharedBytes() const override { return sharedBytes_; }
+
+private:
+  struct Operand {
+    unsigned input;
+    ir::DType dtype;
+    bool transposed;
+    int64_t leading, batchStride, elements;
+    int64_t wideOffset = -1; // bytes into the shared memory, where it must be widened to f32
+  };
+  Operand operand(const codegen::ContractionPlan::Operand &plan, int64_t rows, int64_t columns, const ir::SymbolValues &symbols);
+  const char *widened(const Operand &operand, const StepMemory &memory, Workers &workers) const;
+  void runTile(const StepMemory &memory, const char *a, const char *b, int64_t batch, const GemmTile &tile) const;
+  void product(const char *a, const char *b, const GemmTile &tile, char *c, int64_t ldc) const;
+
+  int64_t m_, n_, k_, batch_;
+  Operand a_{}, b_{};
+  bool isF64_ = false, isDirect_ = false;
+  GemmTiling tiling_;
+  int64_t tileRows_ = 1, rowTiles_ = 1;
+  std::unique_ptr<LoopKernel> epilogue_;
+  Isa isa_;
+  int64_t sharedBytes_ = 0;
+};
+
+} // namespace fusor::runtime

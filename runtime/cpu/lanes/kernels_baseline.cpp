@@ -1,0 +1,2 @@
+#define FUSOR_ISA baseline
+#include "runtime/cpu/lanes/kernels.inc"

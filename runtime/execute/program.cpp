@@ -1,0 +1,125 @@
+#include "runtime/execute/program.h"
+#include "runtime/cpu/cpu_program.h"
+#include "runtime/execute/run_error.h"
+#include "llvm/Support/FormatVariadic.h"
+
+namespace fusor::runtime {
+
+using namespace ir;
+
+namespace {
+
+template <typename... Args> llvm::Error userError(const char *format, Args &&...args) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                 llvm::formatv(format, std::forward<Args>(args)...).str());
+}
+
+llvm::Expected<TensorView> viewOf(const TensorType &type, const SymbolValues &symbols, const std::string &what) {
+  TensorView view;
+  view.dtype = type.dtype;
+  for (const Dim &dim : type.shape) {
+    auto size = dim.evaluate(symbols);
+    if (!size) return userError("{0} is {1}: give {2} a value", what, type.str(), dim.str());
+    view.shape.push_back(*size);
+  }
+  return view;
+}
+
+} // namespace
+
+Program::Program(std::unique_ptr<Module> module, Target target, CompileOptions options)
+    : module_(std::move(module)), target_(std::move(target)), options_(std::move(options)) {}
+Program::~Program() = default;
+
+llvm::Expected<const Function *> Program::function(llvm::StringRef name) const {
+  if (const Function *function = module_->function(name)) return function;
+  std::string known;
+  for (const auto &function : module_->functions()) known += (known.empty() ? "@" : ", @") + function->name().str();
+  return userError("there is no function @{0}; the module has {1}", name, known.empty() ? "none" : known);
+}
+
+llvm::Expected<const Persistent *> Program::persistent(llvm::StringRef name) const {
+  if (const Persistent *persistent = static_cast<const Module &>(*module_).persistent(name)) return persistent;
+  return userError("there is no persistent value @{0}", name);
+}
+
+llvm::Expected<SymbolValues> Program::bindSymbols(llvm::StringRef name, llvm::ArrayRef<TensorView> inputs,
+                                                  const SymbolValues &symbols) const {
+  auto function = this->function(name);
+  if (!function) return function.takeError();
+  const Block &block = (*function)->block();
+  if (inputs.size() != block.argumentCount())
+    return userError("@{0} takes {1} inputs, {2} are given", name, block.argumentCount(), inputs.size());
+  SymbolValues bound = symbols;
+  for (const auto &entry : options_.symbols) bound.try_emplace(entry.first(), entry.second);
+  auto wrong = [&](unsigned i, llvm::StringRef what) {
+    return userError("input {0}, %{1}, must be {2}, is {3}{4}", i, block.argument(i).name(),
+                     block.argument(i).type().str(), inputs[i].typeText(), what);
+  };
+  for (unsigned i = 0; i < inputs.size(); ++i) {
+    const TensorType &type = block.argument(i).type();
+    if (inputs[i].dtype != type.dtype || inputs[i].shape.size() != type.rank()) return wrong(i, "");
+    for (unsigned d = 0; d < type.rank(); ++d)
+      if (auto symbol = type.shape[d].asSymbol()) bound.try_emplace(*symbol, inputs[i].shape[d]);
+  }
+  for (unsigned i = 0; i < inputs.size(); ++i) {
+    const TensorType &type = block.argument(i).type();
+    for (unsigned d = 0; d < type.rank(); ++d) {
+      auto expected = type.shape[d].evaluate(bound);
+      if (!expected) return wrong(i, llvm::formatv("; nothing fixes {0}", type.shape[d].str()).str());
+      if (*expected != inputs[i].shape[d])
+        return wrong(i, llvm::formatv("; dim {0} must be {1}", d, *expected).str());
+    }
+  }
+  for (const auto &entry : bound) {
+    auto range = module_->symbols().find(entry.first().str());
+    if (range == module_->symbols().end()) continue;
+    if (entry.second < range->second.low || entry.second > range->second.high)
+      return userError("{0} must be in {1}..{2}, is {3}", entry.first(), range->second.low, range->second.high,
+                       entry.second);
+  }
+  return bound;
+}
+
+llvm::Expected<std::vector<TensorView>> Program::resultTypes(llvm::StringRef name, const SymbolValues &symbols) const {
+  auto function = this->function(name);
+  if (!function) return function.takeError();
+  SymbolValues bound = symbols;
+  for (const auto &entry : options_.symbols) bound.try_emplace(entry.first(), entry.second);
+  std::vector<TensorView> views;
+  for (const ReturnEntry &entry : (*function)->returns()) {
+    if (entry.kind != ReturnKind::result) continue;
+    auto view = viewOf(entry.value.type(), bound, "a result of @" + name.str());
+    if (!view) return view.takeError();
+    views.push_back(std::move(*view));
+  }
+  return views;
+}
+
+llvm::Expected<TensorView> Program::persistentType(llvm::StringRef name) const {
+  auto persistent = this->persistent(name);
+  if (!persistent) return persistent.takeError();
+  return viewOf((*persistent)->type, options_.symbols, "@" + name.str());
+}
+
+llvm::Expected<int64_t> Program::persistentBytes(llvm::StringRef name) const {
+  auto view = persistentType(name);
+  if (!view) return view.takeError();
+  return view->bytes();
+}
+
+llvm::Error Program::addFallback(Fallback fallback) {
+  if (options_.strict) return userError("{0} fell back: {1} (--strict)", fallback.where, fallback.reason);
+  for (const Fallback &known : fallbacks_)
+    if (known.where == fallback.where && known.reason == fallback.reason) return llvm::Error::success();
+  fallbacks_.push_back(std::move(fallback));
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::unique_ptr<Program>> compile(std::unique_ptr<Module> fused, const Target &target,
+                                                 CompileOptions options) {
+  if (target.kind == DeviceKind::cpu) return compileForCpu(std::move(fused), target, std::move(options));
+  return llvm::make_error<DeviceError>("this build of fusor has no CUDA back end; use --device cpu");
+}
+
+} // namespace fusor::runtime
