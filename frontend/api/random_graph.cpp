@@ -21,7 +21,9 @@ public:
   explicit Random(uint64_t seed) : key_(ir::rngKey(seed, 0xf022)) {}
   int64_t below(int64_t n) { return static_cast<int64_t>(ir::rngBits(key_, count_++) % static_cast<uint64_t>(n)); }
   bool chance(int percent) { return below(100) < percent; }
-  template <typename T> auto &of(T &container) { return container[below(static_cast<int64_t>(container.size()))]; }
+  template <typename T> const auto &of(const T &container) {
+    return container[below(static_cast<int64_t>(std::size(container)))];
+  }
 
 private:
   uint64_t key_, count_ = 0;

@@ -4,14 +4,46 @@
 #include "frontend/cli/console.h"
 #include "frontend/cli/interrupt.h"
 #include "frontend/cli/verbs.h"
+#include "llvm/Support/raw_ostream.h"
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace fusor::frontend::cli {
 namespace {
 
+/// Runs `test` in a child process, so that a crash or a FUSOR_BUG is a failure like any other: what it returned, or its
+/// last words.
+std::optional<std::string> inChild(llvm::function_ref<std::optional<std::string>()> test) {
+  int ends[2];
+  if (pipe(ends) != 0) return "cannot make a pipe";
+  pid_t child = fork();
+  if (child < 0) return "cannot start a process";
+  if (child == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[0]), close(ends[1]);
+    auto failure = test();
+    if (failure) llvm::errs() << *failure;
+    llvm::errs().flush();
+    _exit(failure ? 1 : 0);
+  }
+  close(ends[1]);
+  std::string words;
+  char buffer[4096];
+  for (ssize_t n; (n = read(ends[0], buffer, sizeof(buffer))) > 0;) words.append(buffer, n);
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return std::nullopt;
+  if (WIFSIGNALED(status)) words += llvm::formatv("ended by signal {0}", WTERMSIG(status)).str();
+  return words;
+}
+
 /// The difference, or why it cannot run: either is a failure here.
 std::optional<std::string> failureOf(const ir::Module &module, uint64_t seed, unsigned threads) {
-  auto difference = findDifference(module, seed, threads);
-  return difference ? *difference : llvm::toString(difference.takeError());
+  return inChild([&]() -> std::optional<std::string> {
+    auto difference = findDifference(module, seed, threads);
+    return difference ? *difference : llvm::toString(difference.takeError());
+  });
 }
 
 } // namespace
