@@ -6,6 +6,13 @@ add_library(fusor_llvm INTERFACE)
 target_include_directories(fusor_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
 target_link_libraries(fusor_llvm INTERFACE LLVMSupport)
 target_link_options(fusor_llvm INTERFACE -Wl,--as-needed)   # its package names libz3 and libz, which nothing here calls
+if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)   # see cmake/clang/deferred_vector.h
+  file(READ ${LLVM_INCLUDE_DIRS}/llvm/Support/JSON.h header)
+  string(REPLACE "std::vector<Value>" "fusor_clang::DeferredVector<Value>" header "${header}")
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/clang-headers/llvm/Support/JSON.h @ONLY
+    CONTENT "#include \"${CMAKE_CURRENT_LIST_DIR}/clang/deferred_vector.h\"\n${header}")
+  target_include_directories(fusor_llvm SYSTEM BEFORE INTERFACE ${CMAKE_BINARY_DIR}/clang-headers)
+endif()
 # In place of libtinfo, see cmake/terminfo/terminfo.c.
 add_library(fusor_terminfo STATIC ${CMAKE_CURRENT_LIST_DIR}/terminfo/terminfo.c)
 get_target_property(libraries LLVMSupport INTERFACE_LINK_LIBRARIES)

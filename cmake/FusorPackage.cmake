@@ -1,6 +1,7 @@
 # What users get: the command build/fusor, and the shared library of find_package(Fusor) with its one header.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
+include(package/headers)   # fusor_public_headers()
 
 set(FUSOR_ROOMS fusor_frontend fusor_runtime fusor_passes fusor_codegen fusor_ir)
 
@@ -13,7 +14,7 @@ if(EXISTS ${CMAKE_SOURCE_DIR}/frontend/cli/main.cpp)
 endif()
 
 # The library: every room whole, so that what fusor.h declares is there whoever calls it. What it exports is decided twice:
-# rooms are compiled with -fvisibility=hidden and fusor.h alone says `default`; fusor.map hides LLVM, protobuf and the rest,
+# rooms are compiled with -fvisibility=hidden and FUSOR_API marks what users call; fusor.map hides LLVM, protobuf and the rest,
 # so that the library lives in one process with another LLVM.
 # Not under a sanitizer: its run time belongs to the program.
 if(EXISTS ${CMAKE_SOURCE_DIR}/frontend/api/fusor.h AND NOT CMAKE_CXX_FLAGS_RELEASE MATCHES "sanitize")
@@ -29,7 +30,8 @@ if(EXISTS ${CMAKE_SOURCE_DIR}/frontend/api/fusor.h AND NOT CMAKE_CXX_FLAGS_RELEA
   target_include_directories(fusor INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 
   install(TARGETS fusor EXPORT FusorTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  install(FILES frontend/api/fusor.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fusor)
+  fusor_public_headers(${CMAKE_BINARY_DIR}/public-headers)
+  install(DIRECTORY ${CMAKE_BINARY_DIR}/public-headers/fusor DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   install(EXPORT FusorTargets NAMESPACE Fusor:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Fusor)
   configure_package_config_file(cmake/package/FusorConfig.cmake.in ${CMAKE_BINARY_DIR}/FusorConfig.cmake
     INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Fusor)

@@ -1,10 +1,11 @@
 #include "passes/pipeline.h"
 #include "passes/fusion/fusion.h"
 #include "passes/gradient/gradient.h"
-#include "passes/optimizer/derive.h"
 #include "passes/layout/layout.h"
+#include "passes/optimizer/derive.h"
 #include "passes/optimizer/optimizer.h"
 #include "passes/precision/precision.h"
+#include "passes/simplify/simplify.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -19,16 +20,21 @@ struct Step {
 
 // DESIGN section 5 has the full order. A slot is empty until its pass lands.
 const Step kSteps[] = {
+    {{"simplify", simplify, "first: everything below sees less"}, true, true},
+    // slot: lift                 small-op patterns of imports -> big ops
     {{"precision", precision, "on the forward function: the backward one follows from its dtypes"}, true, true},
     // slot: fp8-insert           quantize, scales and gradient markers around the GEMMs of the recipe
     {{"gradient", gradient, "before the optimizer, which consumes `grad @w`"}, false, true},
     {{"optimizer", optimizer, "the last pass that adds mathematics: everything below sees the whole step"},
      false,
      true},
+    {{"simplify", simplify, "gradient rules widen, move and name more than they need"}, true, true},
     {{"derive", derive, "when all casts of parameters are there, and their updates"}, true, true},
     // slot: fp8-move, fp8-fold   next to the producer, into the GEMM
     {{"layout", layout, "after the last op is made: gives each reader what it can read through"}, true, true},
-    {{"fusion", fusion, "last: every op becomes part of a cluster, and codegen and the run time see clusters only"}, true, true},
+    {{"fusion", fusion, "last: every op becomes part of a cluster, and codegen and the run time see clusters only"},
+     true,
+     true},
     // slot: schedule             order and branches
     // slot: memory               lifetimes of that order
 };

@@ -62,7 +62,8 @@ Op *exposeAccumulator(Op *op) {
 }
 
 void removeDead(Block &block) {
-  for (Op *op : llvm::reverse(block.opPointers()))
+  auto ops = block.opPointers(); // named: llvm::reverse keeps iterators into it
+  for (Op *op : llvm::reverse(ops))
     if (!op->def().hasSideEffectOrder && op->unused()) op->erase();
 }
 

@@ -112,7 +112,11 @@ private:
     }
     llvm::SmallBitVector all = nonUnit(0, rank);
     if (over.none()) return opError("{0} of {1} reduces nothing", op.name(), x.type().str());
-    if (over == nonUnit(last_, rank) && !accumulator_) return std::pair{Over::columns, last_};
+    if (over == nonUnit(last_, rank)) {
+      if (accumulator_)
+        return opError("{0} of {1} needs whole rows, a GEMM's kernel has tiles of them", op.name(), x.type().str());
+      return std::pair{Over::columns, last_};
+    }
     if (over == all) return std::pair{Over::everything, last_};
     for (unsigned p = 1; p < rank; ++p)
       if (over == nonUnit(0, p)) return std::pair{Over::rows, p};

@@ -41,9 +41,8 @@ CLI::Option *addPrecision(CLI::App &app, std::string &precision) {
 void addTrain(CLI::App &app, TrainOptions &o) {
   app.add_option("--config", o.config, "tiny, small, seed, scaled, gpt2 or FILE.json")->capture_default_str();
   addPrecision(app, o.precision);
-  app.add_option("--steps", o.steps, "train up to this step, resumed steps included")
-      ->check(CLI::Range(int64_t(1), int64_t(1) << 40))
-      ->capture_default_str();
+  app.add_option("--steps", o.steps, "train up to this step, resumed steps included (60, or all of --tokens)")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 40));
   app.add_option("--batch", o.batch, "sequences a step")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 20))
       ->capture_default_str();

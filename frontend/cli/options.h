@@ -20,7 +20,8 @@ struct CommonOptions {
 
 struct TrainOptions {
   std::string config = "small", precision = "bf16";
-  int64_t steps = 60, batch = 16, accumulate = 1, warmup = 0, saveEvery = 0;
+  std::optional<int64_t> steps;
+  int64_t batch = 16, accumulate = 1, warmup = 0, saveEvery = 0;
   double lr = 3e-4, weightDecay = 0.01, evalPercent = 0;
   std::optional<double> clipNorm;
   std::string schedule = "constant", recompute = "none", noDecay;

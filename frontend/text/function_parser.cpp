@@ -161,8 +161,6 @@ bool FunctionParser::returnEntry(Scope &scope, OpText &text, llvm::SmallVectorIm
 
 // The results against the types written behind "->".
 bool FunctionParser::checkReturn(const OpText &text, llvm::ArrayRef<ir::ReturnEntry> entries) {
-  if (!hasResultTypes_ && llvm::none_of(entries, [](const auto &e) { return e.kind == ir::ReturnKind::result; }))
-    return true;
   if (!hasResultTypes_) return true; // left out: those of the values
   unsigned results = 0;
   for (unsigned i = 0; i < entries.size(); ++i) {

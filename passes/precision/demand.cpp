@@ -41,7 +41,7 @@ bool Demand::wantsLow(ir::Value value) {
   if (!isNew) return it->second;
   bool wants = llvm::any_of(value.users(), [&](ir::Op *user) {
     switch (user->def().precision) {
-    case PrecisionClass::low: return !isWideHead(*user);
+    case PrecisionClass::low: return !wide_.contains(user);
     case PrecisionClass::wide:
     case PrecisionClass::any: return false;
     case PrecisionClass::normalizes: return user->operand(0u) == value && wantsLow(user->result());

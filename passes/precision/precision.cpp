@@ -18,39 +18,50 @@ public:
 
   bool run() {
     llvm::SmallVector<DType, 8> declared; // of what the function returns
-    for (const ir::ReturnEntry &entry : function_.returns()) declared.push_back(entry.value.dtype());
+    for (const ir::ReturnEntry &entry : function_.returns())
+      declared.push_back(entry.kind == ir::ReturnKind::update
+                             ? function_.module().persistent(entry.name)->type.dtype // a cache may have become narrow
+                             : entry.value.dtype());
     decide();
     for (ir::Op *op : function_.block().opPointers())
       if (!op->def().isTerminator) convert(*op);
     ir::Op *terminator = function_.block().terminator();
     ir::Builder builder(*terminator);
     builder.setLocation(terminator->location());
-    for (unsigned i = 0; i < declared.size(); ++i)
-      setOperand(*terminator, i, builder.cast(terminator->operand(i), declared[i]));
+    for (unsigned i = 0; i < declared.size(); ++i) {
+      Value value = terminator->operand(i);
+      bool widened = isLow(value) && declared[i] == DType::f32;
+      setOperand(*terminator, i, widened ? copy(value, DType::f32) : builder.cast(value, declared[i]));
+    }
     return changed_;
   }
 
 private:
   // Everything that depends on who uses what, before any of it changes.
   void decide() {
-    for (ir::Op *op : function_.block().opPointers()) {
-      PrecisionClass wanted = op->def().precision;
-      if (wanted == PrecisionClass::low && llvm::any_of(op->operands(), [](Value v) { return isWide(v); })) {
-        if (demand_.isWideHead(*op)) {
-          context_.record(Decision::Kind::refused, "precision", *op,
-                          llvm::formatv("a head with {0} outputs, fewer than {1}, computes in f32",
-                                        op->result().type().dim(-1).str(), context_.options().wideHeadBelow)
-                              .str());
-          wanted = PrecisionClass::wide;
-        } else if (context_.spend("precision")) {
-          context_.record(Decision::Kind::taken, "precision", *op, ("computes in " + ir::name(low_)).str());
-        } else {
-          wanted = PrecisionClass::wide;
-        }
+    auto ops = function_.block().opPointers();
+    for (ir::Op *op : ops) {
+      classes_[op] = op->def().precision;
+      if (classes_[op] == PrecisionClass::low && llvm::any_of(op->operands(), isWide) && !becomesLow(*op)) {
+        classes_[op] = PrecisionClass::wide;
+        demand_.keepWide(*op);
       }
-      classes_[op] = wanted;
-      if (wanted == PrecisionClass::normalizes) lowResult_[op] = demand_.wantsLow(op->result());
     }
+    for (ir::Op *op : ops)
+      if (classes_[op] == PrecisionClass::normalizes) lowResult_[op] = demand_.wantsLow(op->result());
+  }
+
+  bool becomesLow(const ir::Op &op) {
+    if (demand_.isWideHead(op)) {
+      context_.record(Decision::Kind::refused, "precision", op,
+                      llvm::formatv("a head with {0} outputs, fewer than {1}, computes in f32",
+                                    op.result().type().dim(-1).str(), context_.options().wideHeadBelow)
+                          .str());
+      return false;
+    }
+    if (!context_.spend("precision")) return false;
+    context_.record(Decision::Kind::taken, "precision", op, ("computes in " + ir::name(low_)).str());
+    return true;
   }
 
   void convert(ir::Op &op) {
@@ -156,7 +167,7 @@ bool narrowCaches(ir::Module &module, DType low) {
 
 llvm::Expected<bool> precision(ir::Module &module, PassContext &context) {
   DType low = context.options().precision;
-  if (low == DType::f32) return false;
+  if (low == DType::f32 || !context.enabled("precision")) return false;
   if (low != DType::bf16 && low != DType::f16)
     return llvm::make_error<PassError>(ir::Location(), llvm::formatv("there is no precision {0}", ir::name(low)).str(),
                                        "precisions are f32, bf16 and f16");

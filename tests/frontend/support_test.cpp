@@ -14,6 +14,8 @@ namespace {
 llvm::Expected<std::string> runRename(const FirRun &run) {
   auto module = frontend::parseModule(run.text, run.path);
   if (!module) return module.takeError();
+  if (run.value("--passes") == "refuse")
+    return llvm::createStringError(llvm::inconvertibleErrorCode(), "case.fir:4:8: error: refused\nhint: do not");
   if (run.value("--passes") == "rename") (*module)->setName("renamed");
   return (*module)->str();
 }
@@ -59,4 +61,11 @@ TEST(FirCases, ExpectedErrors) {
   EXPECT_NE(check("// expected-error {{expected}} {{\nxyzzy @m\n"), "");
   EXPECT_NE(check("// RUN: fusor opt\n// expected-error {{expected}}\nmodule @m\n").find("it was to fail and printed"),
             std::string::npos);
+}
+
+TEST(FirCases, ErrorsOfPasses) {
+  const std::string run = "// RUN: fusor opt --passes=refuse\n";
+  EXPECT_EQ(check(run + "// expected-hint {{do not}}\n// expected-error@+1:8 {{refused}}\nmodule @m\n"), "");
+  EXPECT_NE(check(run + "// expected-hint {{do not}}\n\n// expected-error@+1:8 {{refused}}\nmodule @m\n"), "");
+  EXPECT_NE(check(run + "// expected-error@+2:8 {{refused}}\nmodule @m\n"), "");
 }

@@ -173,6 +173,7 @@ TEST_F(Verify, UseBeforeDefinition) {
 TEST_F(Verify, ValueOfOtherFunction) {
   op("neg").setOperand(0, module->function("g")->read("w"));
   expect("'neg' making %n uses @w, which is read by another function");
+  op("neg").setOperand(0, f->read("s")); // a module with such a use cannot be freed
 }
 TEST_F(Verify, ReadOfErasedPersistent) {
   module->erasePersistent("s");

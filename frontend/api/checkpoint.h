@@ -1,0 +1,31 @@
+// Checkpoint folders: model.safetensors (params), optimizer.safetensors (states), fp8.safetensors (FP8 scales and
+// histories), checkpoint.json.
+//
+// A save is complete or not there: the new files are written into FOLDER/.next.tmp, which is renamed to FOLDER/.next
+// (the moment the new checkpoint counts) and emptied into FOLDER. A reader takes each file from .next where it is
+// there, so a crash between two renames loses nothing, and a full disk leaves the old checkpoint as it was.
+#pragma once
+#include "runtime/execute/program.h"
+#include "llvm/Support/JSON.h"
+
+namespace fusor::frontend {
+
+inline constexpr int64_t kCheckpointVersion = 1;
+
+/// Params and states of `program`, and `info` as checkpoint.json, to which "format_version" is added; its "step",
+/// "seed" and "recipe" go into the metadata of the tensor files too. Errors: FileError (write); the old checkpoint is
+/// intact.
+llvm::Error saveCheckpoint(runtime::Program &program, llvm::StringRef folder, llvm::json::Object info);
+
+/// The checkpoint.json of a folder: an object with "format_version" of this version.
+llvm::Expected<llvm::json::Object> readCheckpointInfo(llvm::StringRef folder);
+
+/// Fills params, and states where `states`, from a folder. A param that is missing or has another shape is an error,
+/// all of them at once. A state that is missing keeps its value; its name is added to `missing`.
+llvm::Error loadCheckpoint(runtime::Program &program, llvm::StringRef folder, bool states,
+                           std::vector<std::string> *missing = nullptr);
+
+/// Fills the params from one safetensors file, other float types converted.
+llvm::Error loadParameters(runtime::Program &program, llvm::StringRef file);
+
+} // namespace fusor::frontend

@@ -1,0 +1,25 @@
+// Passes, then the back end: the one way from a module to a Program, for the API and every verb.
+#pragma once
+#include "frontend/api/device.h"
+#include "passes/pipeline.h"
+#include "runtime/execute/program.h"
+
+namespace fusor::frontend {
+
+struct CompileRequest {
+  passes::PipelineKind pipeline = passes::PipelineKind::infer;
+  passes::PassOptions passes;      // `target` is set from the device
+  runtime::CompileOptions program; // dumpDir: modules and decisions are written there too
+};
+struct Compiled {
+  std::unique_ptr<runtime::Program> program;
+  std::vector<passes::Decision> decisions;
+  double compileMs = 0;
+};
+llvm::Expected<Compiled> compileModule(std::unique_ptr<ir::Module> module, const ChosenDevice &device,
+                                       CompileRequest request);
+
+/// Writes `text` to FOLDER/NAME, making folders as needed. Errors: FileError (write).
+llvm::Error writeDump(llvm::StringRef folder, const llvm::Twine &name, llvm::StringRef text);
+
+} // namespace fusor::frontend

@@ -1,0 +1,103 @@
+#include "frontend/api/generator.h"
+#include "frontend/api/checkpoint.h"
+#include "frontend/api/compile_module.h"
+#include "frontend/api/config_file.h"
+#include "frontend/api/errors.h"
+#include "ir/ops/counter_rng.h"
+#include "llvm/ADT/STLExtras.h"
+#include <chrono>
+#include <cmath>
+#include <numeric>
+
+namespace fusor::frontend {
+namespace {
+
+/// The token that `settings` pick from logits; draw number `step` of the seed.
+int32_t pick(llvm::ArrayRef<float> logits, const GenerateSettings &s, int64_t step) {
+  auto best = static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+  if (s.temperature <= 0) return best;
+  std::vector<int32_t> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  llvm::stable_sort(order, [&](int32_t a, int32_t b) { return logits[a] > logits[b]; });
+  if (s.topK > 0 && static_cast<size_t>(s.topK) < order.size()) order.resize(s.topK);
+  std::vector<double> weights;
+  double sum = 0;
+  for (int32_t token : order) sum += weights.emplace_back(std::exp((logits[token] - logits[best]) / s.temperature));
+  constexpr uint64_t kStream = 0x70c; // of draws for tokens
+  double point = ir::rngUniform(ir::rngKey(s.seed, kStream), static_cast<uint64_t>(step)) * sum;
+  for (size_t i = 0; i < order.size(); ++i)
+    if ((point -= weights[i]) < 0) return order[i];
+  return order.back();
+}
+
+llvm::Expected<std::vector<int32_t>> promptTokens(const GenerateSettings &s, const nn::GptConfig &config) {
+  std::vector<int32_t> prompt = s.prompt;
+  if (!s.text.empty()) {
+    if (config.vocab != 256)
+      return inputError(
+          "--text needs a model of bytes (vocab 256), this one has vocab {0}: use --prompt with token ids",
+          config.vocab);
+    for (unsigned char c : s.text) prompt.push_back(c);
+  }
+  if (prompt.empty()) return inputError("the prompt is empty: give --prompt \"3 5 7\" or --text");
+  for (int32_t token : prompt)
+    if (token < 0 || token >= config.vocab)
+      return inputError("the prompt has token {0}, the model knows 0 to {1}", token, config.vocab - 1);
+  if (static_cast<int64_t>(prompt.size()) > config.context)
+    return inputError("the prompt has {0} tokens, the model's context is {1}", prompt.size(), config.context);
+  return prompt;
+}
+
+} // namespace
+
+llvm::Expected<Generated> generate(const GenerateSettings &s, llvm::function_ref<void(int32_t)> onToken) {
+  auto info = readCheckpointInfo(s.checkpoint);
+  if (!info) return info.takeError();
+  const llvm::json::Object *configJson = info->getObject("config");
+  if (!configJson)
+    return inputError("'{0}': checkpoint.json has no \"config\": it was not written by `fusor train`", s.checkpoint);
+  auto config = configFromJson(*configJson, s.checkpoint + "/checkpoint.json, \"config\"");
+  if (!config) return config.takeError();
+  auto prompt = promptTokens(s, *config);
+  if (!prompt) return prompt.takeError();
+  auto device = chooseDevice(s.device);
+  if (!device) return device.takeError();
+
+  CompileRequest request;
+  request.passes.precision = s.precision;
+  request.passes.function = "decode";
+  request.program.threads = s.threads, request.program.strict = s.strict;
+  request.program.cacheDir = s.cacheDir, request.program.dumpDir = s.dumpDir;
+  auto compiled = compileModule(nn::gptDecoding(*config), *device, std::move(request));
+  if (!compiled) return compiled.takeError();
+  runtime::Program &program = *compiled->program;
+  if (auto error = program.initialize(0)) return error; // the caches: zeros
+  if (auto error = loadCheckpoint(program, s.checkpoint, /*states=*/false)) return error;
+
+  Generated result{.prompt = *prompt, .isText = config->vocab == 256, .device = device->name};
+  std::vector<int32_t> next = *prompt;
+  std::vector<float> logits(config->vocab);
+  int32_t position = 0;
+  for (int64_t made = 0; made < s.newTokens; ++made) {
+    auto rows = static_cast<int64_t>(next.size());
+    if (position + rows > config->context) {
+      result.contextFull = true;
+      break;
+    }
+    auto start = std::chrono::steady_clock::now();
+    runtime::TensorView tokens{ir::DType::i32, {1, rows}, next.data()}, at{ir::DType::i32, {}, &position};
+    runtime::TensorView out{ir::DType::f32, {1, config->vocab}, logits.data()};
+    if (auto error = program.run("decode", {tokens, at}, {out})) return error;
+    double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    (made == 0 ? result.promptMs : result.msPerToken) += ms;
+    position += static_cast<int32_t>(rows);
+    next = {pick(logits, s, made)};
+    result.tokens.push_back(next[0]);
+    onToken(next[0]);
+  }
+  if (result.tokens.size() > 1) result.msPerToken /= static_cast<double>(result.tokens.size() - 1);
+  result.plans = program.plansBuilt();
+  return result;
+}
+
+} // namespace fusor::frontend

@@ -1,0 +1,38 @@
+// New tokens from a checkpoint, one at a time over a KV cache.
+#pragma once
+#include "ir/types/dtype.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <vector>
+
+namespace fusor::frontend {
+
+struct GenerateSettings {
+  std::string checkpoint = {};
+  std::vector<int32_t> prompt = {}; // token ids
+  std::string text = {};            // or text, of a model trained on bytes
+  int64_t newTokens = 24;
+  double temperature = 0; // 0: the most likely token, the first of equals
+  int64_t topK = 0;       // 0: all
+  uint64_t seed = 0;
+  ir::DType precision = ir::DType::bf16;
+  std::string device = "auto", cacheDir = {}, dumpDir = {};
+  unsigned threads = 0;
+  bool strict = false;
+};
+
+struct Generated {
+  std::vector<int32_t> prompt = {}, tokens = {}; // `tokens` are the new ones
+  bool isText = false;                           // the model's tokens are bytes
+  bool contextFull = false;                      // stopped early: the context has no place left
+  double promptMs = 0, msPerToken = 0;
+  unsigned plans = 0; // memory plans made; more tokens make no more
+  std::string device = {};
+};
+
+/// `token` is called with each new token as it comes.
+llvm::Expected<Generated> generate(
+    const GenerateSettings &settings, llvm::function_ref<void(int32_t)> token = [](int32_t) {});
+
+} // namespace fusor::frontend

@@ -1,0 +1,297 @@
+#include "frontend/api/trainer.h"
+#include "frontend/api/checkpoint.h"
+#include "frontend/api/compile_module.h"
+#include "frontend/api/config_file.h"
+#include "frontend/api/data.h"
+#include "frontend/api/errors.h"
+#include "llvm/ADT/STLExtras.h"
+#include <chrono>
+#include <cmath>
+
+namespace fusor::frontend {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double msSince(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+/// A run's tokens, and what they say about the model and the length of the run.
+struct RunData {
+  std::unique_ptr<DataSource> training, held;
+};
+
+llvm::Expected<RunData> openData(TrainSettings &s) {
+  if (s.heldPercent > 0 && !llvm::StringRef(s.data).startswith("text:"))
+    return failure(ErrorKind::usage, "--eval holds out a part of a text: it needs --data text:FILE");
+  if (!s.tokensFile.empty()) {
+    auto tokens = tokensData(s.tokensFile);
+    if (!tokens) return tokens.takeError();
+    if (tokens->context != s.config.context)
+      return inputError("'{0}' has sequences of {1} tokens, the configuration's context + 1 is {2}", s.tokensFile,
+                        tokens->context + 1, s.config.context + 1);
+    if (tokens->source->vocab() > s.config.vocab)
+      return inputError("'{0}' has token {1}, the configuration's vocab is {2}", s.tokensFile,
+                        tokens->source->vocab() - 1, s.config.vocab);
+    s.batch = tokens->batch;
+    if (!s.steps) s.steps = tokens->steps;
+    return RunData{std::move(tokens->source), nullptr};
+  }
+  llvm::StringRef data = s.data;
+  if (data == "synthetic") return RunData{syntheticData(s.seed, s.config.vocab), nullptr};
+  if (!data.consume_front("text:") || data.empty())
+    return failure(ErrorKind::usage, "--data must be synthetic or text:FILE, is '{0}'", s.data);
+  s.config.vocab = 256; // bytes
+  auto text = textData(data, s.seed, s.config.context, s.heldPercent);
+  if (!text) return text.takeError();
+  return RunData{std::move(text->training), std::move(text->held)};
+}
+
+/// GEMMs of @train_step by the dtype of their operands; fp8 and bf16 are there even when 0.
+std::map<std::string, int> countGemms(const ir::Module &module) {
+  std::map<std::string, int> counts{{"fp8", 0}, {"bf16", 0}};
+  auto count = [&](auto &self, const ir::Block &block) -> void {
+    for (const ir::Op &op : block.ops()) {
+      if (op.body()) self(self, *op.body());
+      if (op.def().lowering != ir::Lowering::contraction) continue;
+      ir::DType dtype = op.operand(0u).dtype();
+      ++counts[ir::isFp8(dtype) ? "fp8" : ir::name(dtype).str()];
+    }
+  };
+  if (const ir::Function *step = module.function("train_step")) count(count, step->block());
+  return counts;
+}
+
+/// One compiled run: the program, its buffers, and how a step and an evaluation go.
+class Run {
+public:
+  Run(const TrainSettings &s, RunData data, Compiled compiled)
+      : s_(s), data_(std::move(data)), compiled_(std::move(compiled)), rows_(s.batch / s.accumulate),
+        tokens_(rows_ * s.config.context), targets_(tokens_.size()) {}
+
+  runtime::Program &program() { return *compiled_.program; }
+  double hostMs() const { return hostMs_; }
+
+  /// The mean loss of step 1, 2, ...
+  llvm::Expected<double> step(int64_t number) {
+    auto start = Clock::now();
+    auto lr = static_cast<float>(learningRate(s_.schedule, s_.lr, number, s_.warmup, *s_.steps));
+    if (lr != lr_) {
+      if (auto error = program().writePersistent("optimizer.lr", {reinterpret_cast<char *>(&lr), sizeof(lr)}))
+        return error;
+      lr_ = lr;
+    }
+    hostMs_ += msSince(start);
+    double sum = 0;
+    for (int64_t micro = 0; micro < s_.accumulate; ++micro) {
+      bool last = micro + 1 == s_.accumulate;
+      start = Clock::now();
+      fillBatch(*data_.training, (number - 1) * s_.batch + micro * rows_, rows_, s_.config.context, tokens_, targets_);
+      hostMs_ += msSince(start);
+      auto loss = run(last ? "train_step" : "accumulate", rows_);
+      if (!loss) return loss.takeError();
+      sum += *loss;
+    }
+    return sum / static_cast<double>(s_.accumulate);
+  }
+
+  /// The mean loss over the part of the text that was held out, at most kEvalSequences of it.
+  llvm::Expected<std::optional<double>> evaluate() {
+    if (!data_.held) return std::optional<double>();
+    constexpr int64_t kEvalSequences = 1024;
+    int64_t count = std::min(*data_.held->count(), kEvalSequences);
+    double sum = 0;
+    for (int64_t first = 0; first < count; first += rows_) {
+      int64_t rows = std::min(rows_, count - first);
+      fillBatch(*data_.held, first, rows, s_.config.context, tokens_, targets_);
+      auto loss = run("forward", rows);
+      if (!loss) return loss.takeError();
+      sum += *loss * static_cast<double>(rows);
+    }
+    return std::optional<double>(sum / static_cast<double>(count));
+  }
+
+private:
+  llvm::Expected<double> run(llvm::StringRef function, int64_t rows) {
+    auto view = [&](std::vector<int32_t> &data) {
+      return runtime::TensorView{ir::DType::i32, {rows, s_.config.context}, data.data()};
+    };
+    float loss = 0;
+    runtime::TensorView output{ir::DType::f32, {}, &loss};
+    if (auto error = program().run(function, {view(tokens_), view(targets_)}, {output})) return error;
+    return static_cast<double>(loss);
+  }
+
+  const TrainSettings &s_;
+  RunData data_;
+  Compiled compiled_;
+  int64_t rows_; // of a micro-batch
+  std::vector<int32_t> tokens_, targets_;
+  float lr_ = std::numeric_limits<float>::quiet_NaN();
+  double hostMs_ = 0;
+};
+
+llvm::Expected<Compiled> compileTraining(const TrainSettings &s, const ChosenDevice &device) {
+  CompileRequest request;
+  request.pipeline = passes::PipelineKind::train;
+  request.passes.precision = s.precision;
+  request.passes.accumulate = s.accumulate;
+  passes::AdamW &adamw = request.passes.optimizer;
+  adamw.lr = s.lr, adamw.weightDecay = s.weightDecay, adamw.noDecay = s.noDecay, adamw.clipNorm = s.clipNorm;
+  request.program.threads = s.threads;
+  request.program.strict = s.strict;
+  request.program.cacheDir = s.cacheDir;
+  request.program.dumpDir = s.dumpDir;
+  return compileModule(nn::gptForward(s.config), device, std::move(request));
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  llvm::sort(values);
+  return values[values.size() / 2];
+}
+
+} // namespace
+
+llvm::json::Object checkpointInfo(const TrainSettings &s, int64_t step) {
+  return llvm::json::Object{
+      {"config", toJson(s.config)},
+      {"recipe",
+       llvm::json::Object{{"precision", ir::name(s.precision)},
+                          {"batch", s.batch},
+                          {"accumulate", s.accumulate},
+                          {"lr", s.lr},
+                          {"schedule", s.schedule == Schedule::cosine ? "cosine" : "constant"},
+                          {"warmup", s.warmup},
+                          {"weight_decay", s.weightDecay},
+                          {"no_decay", s.noDecay},
+                          {"clip_norm", s.clipNorm ? llvm::json::Value(*s.clipNorm) : llvm::json::Value(nullptr)},
+                          {"data", s.data},
+                          {"eval", s.heldPercent}}},
+      {"step", step},
+      {"seed", static_cast<int64_t>(s.seed)}};
+}
+
+llvm::Error fromCheckpointInfo(TrainSettings &s, const llvm::json::Object &info) {
+  const llvm::json::Object *config = info.getObject("config"), *recipe = info.getObject("recipe");
+  auto seed = info.getInteger("seed");
+  if (!config || !recipe || !seed)
+    return inputError("checkpoint.json: needs \"config\", \"recipe\" and \"seed\"; was it written by `fusor train`?");
+  auto loaded = configFromJson(*config, "checkpoint.json, \"config\"");
+  if (!loaded) return loaded.takeError();
+  s.config = *loaded;
+  s.seed = static_cast<uint64_t>(*seed);
+  auto precision = ir::parseDType(recipe->getString("precision").getValueOr(""));
+  if (!precision) return inputError("checkpoint.json: \"recipe\" has no known \"precision\"");
+  s.precision = *precision;
+  auto integer = [&](const char *key, int64_t &to) {
+    if (auto value = recipe->getInteger(key)) to = *value;
+  };
+  auto number = [&](const char *key, double &to) {
+    if (auto value = recipe->getNumber(key)) to = *value;
+  };
+  auto text = [&](const char *key, std::string &to) {
+    if (auto value = recipe->getString(key)) to = value->str();
+  };
+  integer("batch", s.batch), integer("accumulate", s.accumulate), integer("warmup", s.warmup);
+  number("lr", s.lr), number("weight_decay", s.weightDecay), number("eval", s.heldPercent);
+  text("no_decay", s.noDecay), text("data", s.data);
+  if (auto value = recipe->getNumber("clip_norm")) s.clipNorm = *value;
+  s.schedule = recipe->getString("schedule").getValueOr("") == "cosine" ? Schedule::cosine : Schedule::constant;
+  if (s.batch < 1 || s.accumulate < 1)
+    return inputError("checkpoint.json: \"batch\" and \"accumulate\" must be positive");
+  return llvm::Error::success();
+}
+
+llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents &events) {
+  TrainSettings s = given;
+  auto device = chooseDevice(s.device);
+  if (!device) return device.takeError();
+  if (!device->note.empty()) events.note(device->note);
+  auto data = openData(s);
+  if (!data) return data.takeError();
+  constexpr int64_t kDefaultSteps = 60;
+  const int64_t steps = s.steps.value_or(kDefaultSteps);
+  s.steps = steps;
+  if (s.batch % s.accumulate)
+    return inputError("--batch {0} must be a multiple of --accumulate {1}: each micro-batch has batch / accumulate "
+                      "sequences",
+                      s.batch, s.accumulate);
+  int64_t start = 0;
+  if (!s.resumeFolder.empty()) {
+    auto info = readCheckpointInfo(s.resumeFolder);
+    if (!info) return info.takeError();
+    auto step = info->getInteger("step");
+    if (!step || *step < 0) return inputError("{0}/checkpoint.json: has no \"step\"", s.resumeFolder);
+    start = *step;
+  }
+  if (auto count = data->training->count(); count && *count < steps * s.batch)
+    return inputError("there are {0} sequences, {1} steps of {2} need {3}", *count, steps, s.batch, steps * s.batch);
+
+  auto compiled = compileTraining(s, *device);
+  if (!compiled) return compiled.takeError();
+  TrainSummary summary;
+  summary.device = device->name, summary.compileMs = compiled->compileMs;
+  summary.firstStep = start + 1, summary.lastStep = start;
+  Run run(s, std::move(*data), std::move(*compiled));
+  runtime::Program &program = run.program();
+  if (auto error = program.initialize(s.seed)) return error;
+  if (!s.initFile.empty())
+    if (auto error = loadParameters(program, s.initFile)) return error;
+  if (!s.resumeFolder.empty()) {
+    std::vector<std::string> missing;
+    if (auto error = loadCheckpoint(program, s.resumeFolder, /*states=*/true, &missing)) return error;
+    for (const std::string &name : missing) events.note("'" + name + "' is not in the checkpoint: it starts anew");
+    if (start >= steps)
+      events.note(llvm::formatv("the checkpoint is at step {0} already, --steps {1}: nothing to train", start, steps));
+  }
+  auto save = [&](int64_t step) -> llvm::Error {
+    if (s.saveFolder.empty()) return llvm::Error::success();
+    summary.savedTo = s.saveFolder;
+    return saveCheckpoint(program, s.saveFolder, checkpointInfo(s, step));
+  };
+
+  std::vector<double> times;
+  bool warned = false;
+  int64_t saved = -1;
+  for (int64_t step = start + 1; step <= steps; ++step) {
+    if (events.cancel && *events.cancel) {
+      summary.interrupted = true;
+      break;
+    }
+    auto begin = Clock::now();
+    auto loss = run.step(step);
+    if (!loss) return loss.takeError();
+    StepReport report{step, steps, *loss, msSince(begin), s.batch * s.config.context};
+    times.push_back(report.ms);
+    summary.finalLoss = *loss, summary.lastStep = step;
+    events.step(report);
+    if (!std::isfinite(*loss) && !warned) {
+      events.warning(
+          llvm::formatv("the loss is not finite at step {0}: a smaller --lr or --clip-norm 1 may help", step));
+      warned = true;
+    }
+    if (s.saveEvery > 0 && step % s.saveEvery == 0) {
+      if (auto error = save(step)) return error;
+      saved = step;
+    }
+  }
+  if (saved != summary.lastStep)
+    if (auto error = save(summary.lastStep)) return error;
+  if (!summary.interrupted) {
+    auto evaluated = run.evaluate();
+    if (!evaluated) return evaluated.takeError();
+    summary.evalLoss = *evaluated;
+  }
+
+  summary.msPerStep = median(times);
+  if (!times.empty()) summary.hostUsPerStep = 1000 * run.hostMs() / static_cast<double>(times.size());
+  summary.peakBytes = program.peakBytes();
+  summary.launchesPerStep = program.launchesPerRun(), summary.kernels = program.kernelsPerRun();
+  summary.gemms = countGemms(program.module());
+  for (const runtime::Fallback &fallback : program.fallbacks())
+    summary.fallbacks.push_back(fallback.where + ": " + fallback.reason);
+  return summary;
+}
+
+} // namespace fusor::frontend

@@ -1,0 +1,65 @@
+// fusor demo: train a small MiniGPT on the machine at hand, generate, and say where to look at the fused kernels.
+#include "frontend/api/compile_module.h"
+#include "frontend/api/generator.h"
+#include "frontend/cli/console.h"
+#include "frontend/cli/train.h"
+#include "frontend/cli/verbs.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+
+namespace fusor::frontend::cli {
+namespace {
+
+std::string words(llvm::ArrayRef<int32_t> tokens) {
+  return llvm::join(llvm::map_range(tokens, [](int32_t t) { return std::to_string(t); }), " ");
+}
+
+llvm::Error showFusions(Console &console, llvm::StringRef dump) {
+  console.say("\nThe fused step is in " + dump + "/modules (one file a pass), the reasons in " + dump +
+              "/fusions.json.\nLook at them with\n"
+              "  fusor explain config:small --precision bf16     what was fused, and what was not, and why\n"
+              "  fusor opt config:small --print-after all        the module after each pass");
+  return llvm::Error::success();
+}
+
+llvm::Expected<bool> runDemo(Console &console, const CommonOptions &common) {
+  llvm::SmallString<128> folder;
+  if (std::error_code code = llvm::sys::fs::createUniqueDirectory("fusor-demo", folder))
+    return failure(ErrorKind::output, "cannot make a temporary folder: {0}", code.message());
+  std::string checkpoint = (folder + "/checkpoint").str(), dump = (folder + "/dump").str();
+  if (!common.dump.empty()) dump = common.dump;
+
+  TrainSettings s;
+  s.config = *nn::configuration("small");
+  s.lr = 1e-3, s.steps = 120;
+  s.seed = common.seed, s.saveFolder = checkpoint, s.dumpDir = dump;
+  s.device = common.device, s.cacheDir = common.cache, s.threads = common.threads, s.strict = common.strict;
+  console.say(
+      "MiniGPT: 2 layers of width 128, 64 tokens of context, trained in bf16 on sequences that count up by 1 to "
+      "6 modulo 96");
+  auto summary = trainAndReport(console, s);
+  if (!summary) return summary.takeError();
+  if (summary->interrupted) return true;
+
+  GenerateSettings g;
+  g.checkpoint = checkpoint, g.prompt = {10, 13, 16, 19, 22, 25, 28, 31}, g.newTokens = 16;
+  g.device = common.device, g.cacheDir = common.cache, g.threads = common.threads;
+  auto made = generate(g);
+  if (!made) return made.takeError();
+  console.object({{"prompt", llvm::json::Array(made->prompt)}, {"tokens", llvm::json::Array(made->tokens)}});
+  console.say("\nprompt     " + words(made->prompt) + "\ngenerated  " + words(made->tokens));
+  if (auto error = showFusions(console, dump)) return error;
+  return false;
+}
+
+} // namespace
+
+int demo(const CommonOptions &common) {
+  Console console(common);
+  auto interrupted = runDemo(console, common);
+  if (!interrupted) return console.fail(interrupted.takeError());
+  return *interrupted ? static_cast<int>(ErrorKind::interrupted) : 0;
+}
+
+} // namespace fusor::frontend::cli

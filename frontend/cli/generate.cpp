@@ -1,0 +1,77 @@
+// fusor generate.
+#include "frontend/api/generator.h"
+#include "frontend/cli/console.h"
+#include "frontend/cli/load_module.h"
+#include "frontend/cli/verbs.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace fusor::frontend::cli {
+namespace {
+
+llvm::Expected<std::vector<int32_t>> parseTokens(llvm::StringRef text) {
+  std::vector<int32_t> tokens;
+  llvm::SmallVector<llvm::StringRef, 16> words;
+  llvm::SplitString(text, words, " ,\t\n");
+  for (llvm::StringRef word : words)
+    if (word.getAsInteger(10, tokens.emplace_back()))
+      return failure(ErrorKind::usage, "--prompt needs token ids like \"3 5 7\", found '{0}'", word);
+  return tokens;
+}
+
+std::string asText(llvm::ArrayRef<int32_t> tokens) {
+  std::string text;
+  for (int32_t token : tokens) text += static_cast<char>(token);
+  return text;
+}
+
+llvm::Error generateTokens(Console &console, const CommonOptions &common, const GenerateOptions &o) {
+  if (o.weights == "fp8") return failure(ErrorKind::usage, "--weights fp8 is not available yet");
+  GenerateSettings s{.checkpoint = o.checkpoint,
+                     .text = o.text,
+                     .newTokens = o.newTokens,
+                     .temperature = o.temperature,
+                     .topK = o.topK,
+                     .seed = common.seed,
+                     .device = common.device,
+                     .cacheDir = common.cache,
+                     .dumpDir = common.dump,
+                     .threads = common.threads,
+                     .strict = common.strict};
+  auto precision = parsePrecision(o.precision);
+  if (!precision) return precision.takeError();
+  s.precision = *precision;
+  auto prompt = parseTokens(o.prompt);
+  if (!prompt) return prompt.takeError();
+  s.prompt = std::move(*prompt);
+
+  auto made = generate(s);
+  if (!made) return made.takeError();
+  if (made->contextFull)
+    console.warning(
+        llvm::formatv("stopped after {0} new tokens: the model's context is full", made->tokens.size()).str());
+  llvm::json::Object object{{"prompt", llvm::json::Array(made->prompt)},
+                            {"tokens", llvm::json::Array(made->tokens)},
+                            {"prompt_ms", made->promptMs},
+                            {"ms_per_token", made->msPerToken},
+                            {"plans", made->plans},
+                            {"device", made->device},
+                            {"precision", ir::name(s.precision)}};
+  if (made->isText) object["text"] = llvm::json::fixUTF8(asText(made->tokens));
+  console.object(std::move(object));
+  if (!o.text.empty())
+    console.result(o.text + asText(made->tokens));
+  else
+    console.result(llvm::join(llvm::map_range(made->tokens, [](int32_t t) { return std::to_string(t); }), " "));
+  return llvm::Error::success();
+}
+
+} // namespace
+
+int generate(const CommonOptions &common, const GenerateOptions &options) {
+  Console console(common);
+  return console.fail(generateTokens(console, common, options));
+}
+
+} // namespace fusor::frontend::cli

@@ -1,0 +1,131 @@
+// fusor run: a module on .npy files.
+#include "frontend/api/compile_module.h"
+#include "frontend/api/tensor_files.h"
+#include "frontend/cli/load_module.h"
+#include "frontend/cli/verbs.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace fusor::frontend::cli {
+namespace {
+
+/// --input NAME=F.npy or --inputs DIR, one tensor an argument, in order.
+llvm::Expected<std::vector<HostTensor>> readInputs(const ir::Function &function, const RunOptions &options) {
+  std::vector<HostTensor> tensors;
+  auto arguments = function.block().arguments();
+  for (const std::string &input : options.inputs) {
+    llvm::StringRef name = llvm::StringRef(input).split('=').first;
+    if (!llvm::StringRef(input).contains('='))
+      return failure(ErrorKind::usage, "--input needs NAME=F.npy, is '{0}'", input);
+    if (llvm::none_of(arguments, [&](ir::Value a) { return a.name() == name; }))
+      return inputError("--input {0}: @{1} has no input '{2}'", input, function.name(), name);
+  }
+  for (unsigned i = 0; i < arguments.size(); ++i) {
+    llvm::StringRef name = arguments[i].name();
+    std::string path;
+    for (llvm::StringRef input : options.inputs)
+      if (input.split('=').first == name) path = input.split('=').second.str();
+    std::string stem = tensorFileStem("input", i, name);
+    if (path.empty() && !options.inputsFolder.empty()) path = findTensorFile(options.inputsFolder, stem);
+    if (path.empty())
+      return inputError("input '{0}' ({1}) is missing: give --input {0}=F.npy, or --inputs DIR with {2}.npy in it",
+                        name, arguments[i].type().str(), stem);
+    auto tensor = readTensorFile(path, arguments[i].dtype());
+    if (!tensor) return tensor.takeError();
+    tensors.push_back(std::move(*tensor));
+  }
+  return tensors;
+}
+
+/// Compares with DIR/output_<i>_<name>.npy; false where it does not agree, which has been said.
+llvm::Expected<bool> check(Console &console, const RunOptions &o, llvm::StringRef stem, const HostTensor &found) {
+  std::string path = findTensorFile(o.expectFolder, stem);
+  if (path.empty()) return inputError("--expect {0}: there is no {1}.npy", o.expectFolder, stem);
+  auto expected = readTensorFile(path, found.dtype);
+  if (!expected) return expected.takeError();
+  if (expected->shape != found.shape)
+    return inputError("{0}: is {1}, {2} is expected", stem, runtime::TensorView{found.dtype, found.shape}.typeText(),
+                      expected->view().typeText());
+  Comparison c = compare(found, *expected, o.atol, o.rtol);
+  console.object({{"compared", stem}, {"agrees", c.agrees}, {"mismatches", c.mismatches}, {"max_abs_diff", c.worst}});
+  if (c.agrees)
+    console.say(llvm::formatv("{0}: agrees, at most {1:g} apart", stem, c.worst).str());
+  else
+    llvm::errs() << llvm::formatv("error: {0}: {1} of {2} elements differ by more than {3:g} + {4:g} x expected; the "
+                                  "first is element {5}: {6:g}, expected {7:g}; at most {8:g} apart\n",
+                                  stem, c.mismatches, found.elements(), o.atol, o.rtol, c.first, c.found, c.expected,
+                                  c.worst);
+  return c.agrees;
+}
+
+llvm::Expected<bool> runModule(Console &console, const CommonOptions &common, const RunOptions &o) {
+  if (llvm::StringRef(o.file).endswith(".onnx"))
+    return failure(ErrorKind::usage, "running ONNX models is not available yet");
+  if (!o.weights.empty()) return failure(ErrorKind::usage, "--weights {0} is not available yet", o.weights);
+  auto loaded = loadModule(o);
+  if (!loaded) return loaded.takeError();
+  auto device = chooseDevice(common.device);
+  if (!device) return device.takeError();
+  auto passOpts = passOptions(common, o);
+  if (!passOpts) return passOpts.takeError();
+  auto symbols = parseDims(o.dims, *loaded->module);
+  if (!symbols) return symbols.takeError();
+  auto source = passes::sourceFunction(*loaded->module, *passOpts);
+  if (!source) return source.takeError();
+  std::string name = loaded->pipeline == passes::PipelineKind::train ? "train_step" : (*source)->name().str();
+
+  CompileRequest request{.pipeline = loaded->pipeline, .passes = std::move(*passOpts), .program = {}};
+  request.program.threads = common.threads, request.program.strict = common.strict;
+  request.program.cacheDir = common.cache, request.program.dumpDir = common.dump;
+  request.program.symbols = *symbols;
+  auto compiled = compileModule(std::move(loaded->module), *device, std::move(request));
+  if (!compiled) return compiled.takeError();
+  runtime::Program &program = *compiled->program;
+  if (auto error = program.initialize(common.seed)) return error;
+
+  const ir::Function &function = *program.module().function(name);
+  auto inputs = readInputs(function, o);
+  if (!inputs) return inputs.takeError();
+  std::vector<runtime::TensorView> inputViews, outputViews;
+  for (HostTensor &t : *inputs) inputViews.push_back(t.view());
+  auto bound = program.bindSymbols(name, inputViews, *symbols);
+  if (!bound) return bound.takeError();
+  auto types = program.resultTypes(name, *bound);
+  if (!types) return types.takeError();
+  std::vector<HostTensor> outputs;
+  for (const runtime::TensorView &type : *types)
+    outputs.push_back({type.dtype, type.shape, std::vector<char>(type.bytes())});
+  for (HostTensor &t : outputs) outputViews.push_back(t.view());
+  Stopwatch watch;
+  if (auto error = program.run(name, inputViews, outputViews, *symbols)) return error;
+  double ms = watch.ms();
+  for (const runtime::Fallback &fallback : program.fallbacks())
+    console.warning("fallback: " + fallback.where + ": " + fallback.reason);
+
+  bool agrees = true;
+  unsigned i = 0;
+  for (const ir::ReturnEntry &entry : function.returns()) {
+    if (entry.kind != ir::ReturnKind::result) continue;
+    HostTensor &output = outputs[i];
+    std::string stem = tensorFileStem("output", i++, entry.value.name());
+    console.say("%" + entry.value.name() + " : " + output.view().typeText());
+    console.object({{"output", entry.value.name()}, {"type", output.view().typeText()}, {"ms", ms}});
+    if (!o.outputsFolder.empty())
+      if (auto error = writeTensorFile(o.outputsFolder, stem, output)) return error;
+    if (o.expectFolder.empty()) continue;
+    auto same = check(console, o, stem, output);
+    if (!same) return same.takeError();
+    agrees &= *same;
+  }
+  return agrees;
+}
+
+} // namespace
+
+int run(const CommonOptions &common, const RunOptions &options) {
+  Console console(common);
+  auto agrees = runModule(console, common, options);
+  if (!agrees) return console.fail(agrees.takeError());
+  return *agrees ? 0 : 1;
+}
+
+} // namespace fusor::frontend::cli
