@@ -6,13 +6,14 @@ using namespace fusor;
 using namespace fusor::test;
 
 std::string replaced(std::string text, const std::string &from, const std::string &to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
   return text;
 }
 
 // Runs `text` with DT standing for each float type and B for several sizes.
-void sweep(const std::string &text, std::vector<std::string> types = {"f32", "bf16", "f16"}, std::vector<int64_t> sizes = {1, 7, 130},
-           CpuCase like = {}) {
+void sweep(const std::string &text, std::vector<std::string> types = {"f32", "bf16", "f16"},
+           std::vector<int64_t> sizes = {1, 7, 130}, CpuCase like = {}) {
   for (const std::string &type : types)
     for (int64_t size : sizes) {
       SCOPED_TRACE(type + " B = " + std::to_string(size));
@@ -70,7 +71,7 @@ TEST(CpuRows, LayerNormAndItsGradients) {
 dim B in 0..4096
 func @main(%x: DT[B, 3, 31], %w: f32[31], %b: f32[31], %dy: DT[B, 3, 31], %res: DT[B, 3, 31]) -> DT[B, 3, 31], DT[B, 3, 31], f32[31], f32[31] {
   %h = add %x, %res
-  %y, %mean, %rstd = layer_norm %h, %w, bias = %b
+  %y, %mean, %rstd = layer_norm %h, weight = %w, bias = %b
   %dx = layer_norm_grad %dy, %h, %mean, %rstd, weight = %w
   %dw, %db = layer_norm_param_grad %dy, %h, %mean, %rstd
   return %y, %dx, %dw, %db
@@ -160,7 +161,8 @@ func @main(%a: DT[B, 5, 33], %b: DT[B, 33, 17], %c: DT[17, 33], %d: DT[B, 33, 5]
 }
 
 TEST(CpuAttention, ForwardAndBackward) {
-  for (const char *attrs : {"heads = 4", "heads = 4, causal = true", "heads = 4, kv_heads = 4, causal = true, window = 5"})
+  for (const char *attrs :
+       {"heads = 4", "heads = 4, causal = true", "heads = 4, kv_heads = 4, causal = true, window = 5"})
     sweep(replaced(R"(
 dim B in 0..64
 func @main(%q: DT[B, 70, 32], %k: DT[B, 70, 32], %v: DT[B, 70, 32], %dy: DT[B, 70, 32]) -> DT[B, 70, 32], DT[B, 70, 32], DT[B, 70, 32], DT[B, 70, 32] {

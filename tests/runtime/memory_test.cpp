@@ -1,7 +1,7 @@
 // The memory plan: nothing alive is overwritten, views and in-place results share, updates land where they should.
-#include "passes/memory/memory_plan.h"
 #include "ir/graph/builder.h"
 #include "ir/ops/op_def.h"
+#include "passes/memory/memory_plan.h"
 #include "program_harness.h"
 #include <map>
 #include <random>
@@ -12,7 +12,8 @@ using namespace fusor::ir;
 using namespace fusor::passes;
 
 // Independently of the planner: walks the function and keeps, for each byte range, which value it holds.
-void expectSound(const Function &function, const MemoryPlan &plan, const SymbolValues &symbols, const MemoryOptions &options) {
+void expectSound(const Function &function, const MemoryPlan &plan, const SymbolValues &symbols,
+                 const MemoryOptions &options) {
   std::map<std::string, const ValueDef *> holder; // place -> the root value whose content is there
   llvm::DenseMap<const ValueDef *, const ValueDef *> root;
   auto rootOf = [&](Value v) { return root.count(v.def()) ? root[v.def()] : v.def(); };
@@ -31,7 +32,8 @@ void expectSound(const Function &function, const MemoryPlan &plan, const SymbolV
       llvm::erase_if(arena, [&](const Held &h) { return h.begin < end && begin < h.end; });
       arena.push_back({begin, end, v.def()});
     } else {
-      elsewhere[name(b.place.kind).str() + std::to_string(b.place.index) + b.place.name + std::to_string(b.place.offset)] = v.def();
+      elsewhere[name(b.place.kind).str() + std::to_string(b.place.index) + b.place.name +
+                std::to_string(b.place.offset)] = v.def();
     }
   };
   auto expectHeld = [&](Value v, const std::string &by) {
@@ -39,9 +41,12 @@ void expectSound(const Function &function, const MemoryPlan &plan, const SymbolV
     const PlannedBuffer &b = plan.buffer(v);
     if (b.place.kind == PlaceKind::arena) {
       bool held = llvm::any_of(arena, [&](const Held &h) { return h.begin == b.place.offset && h.value == r; });
-      EXPECT_TRUE(held || *storageBytes(v.type(), symbols) == 0) << "%" << v.name().str() << " is overwritten before " << by << " reads it";
+      EXPECT_TRUE(held || *storageBytes(v.type(), symbols) == 0)
+          << "%" << v.name().str() << " is overwritten before " << by << " reads it";
     } else {
-      EXPECT_EQ((elsewhere[name(b.place.kind).str() + std::to_string(b.place.index) + b.place.name + std::to_string(b.place.offset)]), r)
+      EXPECT_EQ((elsewhere[name(b.place.kind).str() + std::to_string(b.place.index) + b.place.name +
+                           std::to_string(b.place.offset)]),
+                r)
           << "%" << v.name().str() << " is overwritten before " << by << " reads it";
     }
   };
@@ -58,7 +63,8 @@ void expectSound(const Function &function, const MemoryPlan &plan, const SymbolV
     for (unsigned i = 0; i < op.resultCount(); ++i) {
       // Where it lies over an operand, the op must allow that.
       for (unsigned o = 0; o < op.operands().size(); ++o)
-        if (op.operand(o) && plan.buffer(op.operand(o)).place == plan.buffer(op.result(i)).place && plan.buffer(op.result(i)).bytes) {
+        if (op.operand(o) && plan.buffer(op.operand(o)).place == plan.buffer(op.result(i)).place &&
+            plan.buffer(op.result(i)).bytes) {
           EXPECT_TRUE(options.mayOverwrite && options.mayOverwrite(op, i, o)) << op.name().str();
         }
       write(op.result(i));
@@ -144,7 +150,8 @@ TEST(MemoryPlan, RandomFunctionsAreSound) {
     Shape shapes[] = {{Dim(4), Dim(6)}, {Dim(24)}, {Dim(2), Dim(3), Dim(4)}, {Dim(100)}};
     for (unsigned i = 0; i < 4; ++i) {
       std::string name = "p" + std::to_string(i);
-      module.addPersistent({PersistentKind::param, name, {DType::f32, shapes[random() % 4]}, {}, nullptr, {}, {}, {}, {}});
+      module.addPersistent(
+          {PersistentKind::param, name, {DType::f32, shapes[random() % 4]}, {}, nullptr, {}, {}, {}, {}});
       values.push_back(function.read(name));
       values.push_back(function.block().addArgument({DType::f32, shapes[random() % 4]}, "x" + std::to_string(i)));
     }

@@ -8,12 +8,12 @@
 namespace fusor::test {
 
 struct CpuCase {
-  std::string text;             // a module; every function of it is run
+  std::string text; // a module; every function of it is run
   ir::SymbolValues symbols;
-  double low = -2, high = 2;    // of float inputs and persistent values
-  int64_t integers = 8;         // integer inputs are in [0, integers)
-  double tolerance = 2e-5;      // of f32 and f64 results, relative to the largest value; narrower types have their own
-  bool mayFallBack = false;     // else a reference fallback fails the test
+  double low = -2, high = 2; // of float inputs and persistent values
+  int64_t integers = 8;      // integer inputs are in [0, integers)
+  double tolerance = 2e-5;   // of f32 and f64 results, relative to the largest value; narrower types have their own
+  bool mayFallBack = false;  // else a reference fallback fails the test
 };
 
 std::unique_ptr<ir::Module> parseOrFail(llvm::StringRef text);
@@ -37,8 +37,8 @@ struct RunResult {
 
 /// Compiles and runs `function` once.
 RunResult runOnCpu(const ir::Module &module, llvm::StringRef function, const std::vector<HostTensor> &inputs,
-                   const llvm::StringMap<std::vector<char>> &persistents, const ir::SymbolValues &symbols, unsigned threads,
-                   bool mayFallBack);
+                   const llvm::StringMap<std::vector<char>> &persistents, const ir::SymbolValues &symbols,
+                   unsigned threads, bool mayFallBack);
 
 /// Everything: unfused and fused, bits equal for 1 and 2 threads, values near the reference's.
 void expectMatchesReference(const CpuCase &test);

@@ -1,6 +1,6 @@
 // A Program as its users see it: inputs and errors, buckets, state, derived values, limits, cancellation, checks.
-#include "runtime/execute/program.h"
 #include "program_harness.h"
+#include "runtime/execute/program.h"
 #include "runtime/execute/run_error.h"
 
 namespace {
@@ -43,7 +43,8 @@ HostTensor filled(ir::DType dtype, std::vector<int64_t> shape, double value) {
 TEST(Program, RunsKeepsStateAndRecomputesDerivedValues) {
   auto program = compiled();
   ASSERT_FALSE(program->initialize(3));
-  HostTensor x = filled(ir::DType::f32, {2, 3}, 1), y(ir::DType::f32, {2, 4}), g = filled(ir::DType::f32, {4, 3}, 0.5), n(ir::DType::f32, {});
+  HostTensor x = filled(ir::DType::f32, {2, 3}, 1), y(ir::DType::f32, {2, 4}), g = filled(ir::DType::f32, {4, 3}, 0.5),
+             n(ir::DType::f32, {});
   ASSERT_FALSE(program->run("forward", {x.view}, {y.view}));
   double before = y.at(0);
   ASSERT_FALSE(program->run("step", {g.view}, {n.view}));
@@ -71,14 +72,16 @@ TEST(Program, PlansOnceForEachSize) {
 
 TEST(Program, ErrorsSayWhatWasExpected) {
   auto program = compiled();
-  HostTensor x(ir::DType::f32, {2, 3}), wide(ir::DType::f32, {2, 5}), half(ir::DType::bf16, {2, 3}), many(ir::DType::f32, {65, 3}),
-      y(ir::DType::f32, {2, 4});
+  HostTensor x(ir::DType::f32, {2, 3}), wide(ir::DType::f32, {2, 5}), half(ir::DType::bf16, {2, 3}),
+      many(ir::DType::f32, {65, 3}), y(ir::DType::f32, {2, 4});
   EXPECT_EQ(errorOf(program->run("nothing", {}, {})), "there is no function @nothing; the module has @forward, @step");
   EXPECT_EQ(errorOf(program->run("forward", {}, {y.view})), "@forward takes 1 inputs, 0 are given");
-  EXPECT_EQ(errorOf(program->run("forward", {wide.view}, {y.view})), "input 0, %x, must be f32[B, 3], is f32[2, 5]; dim 1 must be 3");
+  EXPECT_EQ(errorOf(program->run("forward", {wide.view}, {y.view})),
+            "input 0, %x, must be f32[B, 3], is f32[2, 5]; dim 1 must be 3");
   EXPECT_EQ(errorOf(program->run("forward", {half.view}, {y.view})), "input 0, %x, must be f32[B, 3], is bf16[2, 3]");
   EXPECT_EQ(errorOf(program->run("forward", {many.view}, {y.view})), "B must be in 1..64, is 65");
-  EXPECT_EQ(errorOf(program->run("forward", {x.view}, {x.view})), "output 0 of @forward must be f32[2, 4], is f32[2, 3]");
+  EXPECT_EQ(errorOf(program->run("forward", {x.view}, {x.view})),
+            "output 0 of @forward must be f32[2, 4], is f32[2, 3]");
   std::vector<char> few(4);
   EXPECT_EQ(errorOf(program->readPersistent("w", few)), "@w has 48 bytes, 4 are given");
   EXPECT_EQ(errorOf(program->writePersistent("q", few)), "there is no persistent value @q");
@@ -86,13 +89,13 @@ TEST(Program, ErrorsSayWhatWasExpected) {
 
 TEST(Program, TooLittleMemoryNamesThePeakAndWhatLowersIt) {
   CompileOptions options;
-  options.memoryLimitBytes = 300;
+  options.memoryLimitBytes = 150; // the persistent values have 100, but each takes a multiple of 64
   auto program = compiled(options);
   HostTensor x(ir::DType::f32, {60, 3}), y(ir::DType::f32, {60, 4});
   llvm::Error error = program->run("forward", {x.view}, {y.view});
   ASSERT_TRUE(error.isA<runtime::OutOfMemoryError>());
   std::string text = llvm::toString(std::move(error));
-  EXPECT_NE(text.find("over the limit of 300 bytes: @forward needs"), std::string::npos) << text;
+  EXPECT_NE(text.find("over the limit of 150 bytes: @forward needs"), std::string::npos) << text;
   EXPECT_NE(text.find("a smaller batch"), std::string::npos) << text;
   options.memoryLimitBytes = 50;
   auto refused = runtime::compile(parseOrFail(kModule), ir::Target(), options);
@@ -120,7 +123,8 @@ TEST(Program, ChecksClustersOnLiveData) {
   options.check = true;
   auto program = compiled(options);
   ASSERT_FALSE(program->initialize(1));
-  HostTensor x = filled(ir::DType::f32, {2, 3}, 1), y(ir::DType::f32, {2, 4}), g = filled(ir::DType::f32, {4, 3}, 0.5), n(ir::DType::f32, {});
+  HostTensor x = filled(ir::DType::f32, {2, 3}, 1), y(ir::DType::f32, {2, 4}), g = filled(ir::DType::f32, {4, 3}, 0.5),
+             n(ir::DType::f32, {});
   EXPECT_EQ(errorOf(program->run("forward", {x.view}, {y.view})), "success");
   EXPECT_EQ(errorOf(program->run("step", {g.view}, {n.view})), "success") << "in place, too";
 }
