@@ -22,6 +22,9 @@ llvm::Error checkOperands(const OpSite &site) {
   }
   for (size_t i = 0; i < given; ++i)
     if (!site.operands[i] && (i >= declared || !def.operands[i].optional)) return opError("operand {0} is missing", i);
+  for (Value value : site.operands)
+    if (value && value.type().granularity != Granularity::none && !def.takesQuantised)
+      return opError("works on plain tensors; dequantize {0} first", value.type().str());
   if (!def.isElementwise()) return llvm::Error::success();
 
   Value first;
@@ -44,6 +47,11 @@ llvm::Error checkOperands(const OpSite &site) {
     if (!first) first = value;
   }
   return llvm::Error::success();
+}
+
+// A bound as the attribute's own kind is spelt: 1, or 1.0.
+std::string boundText(const AttrSpec &spec, double bound) {
+  return str(spec.kind == AttrKind::integer ? AttrValue(static_cast<int64_t>(bound)) : AttrValue(bound));
 }
 
 double asNumber(const AttrValue &value) {
@@ -69,8 +77,11 @@ llvm::Error checkAttributes(const OpSite &site) {
       return opError("attribute '{0}' must be one of {1}, is {2}", entry.name, llvm::join(spec->choices, ", "),
                      str(entry.value));
     if (spec->range && !(asNumber(entry.value) >= spec->range->first && asNumber(entry.value) <= spec->range->second))
-      return opError("attribute '{0}' must be in {1}..{2}, is {3}", entry.name, spec->range->first, spec->range->second,
-                     str(entry.value));
+      return opError("attribute '{0}' must be in {1}..{2}, is {3}", entry.name, boundText(*spec, spec->range->first),
+                     boundText(*spec, spec->range->second), str(entry.value));
+    if (auto *shape = std::get_if<Shape>(&entry.value);
+        shape && llvm::any_of(*shape, [](const Dim &dim) { return dim.isConstant() && dim.value() < 0; }))
+      return opError("attribute '{0}' must have no negative dim, is {1}", entry.name, str(entry.value));
   }
   for (const AttrSpec &spec : def.attrs)
     if (spec.required && !site.has(spec.name))

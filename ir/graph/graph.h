@@ -217,13 +217,13 @@ struct Persistent {
   PersistentKind kind;
   std::string name;
   TensorType type;
-  Initializer init;                              // param, state
-  std::shared_ptr<const std::vector<char>> data; // const: raw elements
+  Initializer init = {};                              // param, state
+  std::shared_ptr<const std::vector<char>> data = {}; // const: raw elements
   /// derived: `op(@source, ...)`, an entry of the op table over persistent operands, e.g. cast(@w).
-  std::string deriveOp;
-  llvm::SmallVector<std::string, 2> deriveFrom;
-  Attrs deriveAttrs;
-  Location location;
+  std::string deriveOp = {};
+  llvm::SmallVector<std::string, 2> deriveFrom = {};
+  Attrs deriveAttrs = {};
+  Location location = {};
 };
 
 struct SymbolRange {

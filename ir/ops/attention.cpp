@@ -123,6 +123,8 @@ llvm::Expected<ResultTypes> inferAttentionGrad(const OpSite &site) { // dy, q, k
   if (site.type(0).shape != q.shape || site.type(4).shape != q.shape)
     return opError("dy and y must have the shape of q {0}: {1} and {2}", q.str(), site.type(0).str(),
                    site.type(4).str());
+  TensorType lse{computeType(q.dtype), {q.dim(0), Dim(site.integer("heads")), q.dim(1)}};
+  if (site.type(5) != lse) return opError("lse must be {0}, is {1}", lse.str(), site.type(5).str());
   return ResultTypes{q, site.type(2), site.type(3)};
 }
 
@@ -202,7 +204,7 @@ Values expandAttention(Builder &b, const OpSite &site) {
     sees = sees && Graph(b, b.op("reshape", {mask}, {{"shape", Shape{B, Dim(1), Dim(1), tk}}}));
   s = select(sees, s, -kInf);
   Graph top = s.max(-1);
-  Graph safeTop = select(top > -1e300, top, 0.0); // a row that sees nothing has top = -inf
+  Graph safeTop = select(top > -kInf, top, 0.0); // a row that sees nothing has top = -inf
   Graph e = exp(s - safeTop), sum = e.sum(-1);
   Graph p = e / select(sum > 0.0, sum, 1.0);
   Value o = b.op("matmul", {p, repeated(headsFirst(v, tk, kv))});
@@ -274,13 +276,18 @@ void cacheWriteReference(const RefCall &call) {
 OpEntry &&attentionAttrs(OpEntry &&entry) {
   return std::move(entry)
       .integer("heads")
+      .note("of queries; q is heads * d wide")
       .range(1, 1 << 20)
       .integer("kv_heads", 0)
+      .note("of keys and values, a divisor of heads; 0: as many as heads")
       .range(0, 1 << 20)
       .flag("causal", false)
+      .note("a query sees no later key")
       .integer("window", 0)
+      .note("how many keys a query sees back, itself included; 0: all")
       .range(0, 1e15)
       .optional("scale", AttrKind::real)
+      .note("of the scores; absent: 1 / sqrt(d)")
       .lowering(Lowering::attention)
       .precision(PrecisionClass::low);
 }
@@ -309,11 +316,15 @@ llvm::ArrayRef<OpDef> attentionOps() {
           .summary("rotary position embedding of x [B, T, heads*d] at positions [T]")
           .operands({"x", "positions"})
           .integer("heads")
+          .note("x is heads * d wide, d even")
           .range(1, 1 << 20)
           .real("base", 10000.0)
+          .note("of the frequencies")
           .range(1, 1e12)
           .flag("interleaved", false)
+          .note("pairs are (2i, 2i + 1) instead of (i, i + d/2)")
           .flag("inverse", false)
+          .note("turn back: the gradient of a rope")
           .untyped({1})
           .lowering(Lowering::expansion)
           .infer(inferRope)

@@ -20,9 +20,6 @@ llvm::Expected<ResultTypes> inferElementwise(const OpSite &site) {
   for (unsigned i : site.def.untypedOperands)
     if (site.type(i).dtype != DType::i1)
       return opError("operand '{0}' must be i1, is {1}", site.def.operands[i].name, site.type(i).str());
-  for (const Value &operand : site.operands)
-    if (operand.type().granularity != Granularity::none)
-      return opError("works on plain tensors; dequantize {0} first", operand.type().str());
   return ResultTypes{{site.def.yieldsBoolean ? DType::i1 : site.type(typed).dtype, std::move(*shape)}};
 }
 
@@ -116,7 +113,7 @@ llvm::ArrayRef<OpDef> elementwiseOps() {
       op("sign")
           .summary("-1, 0 or 1")
           .types(TypeClass::numbers)
-          .formula([](auto x) { return select(x > 0.0, x * 0.0 + 1.0, select(x < 0.0, x * 0.0 - 1.0, x)); })
+          .formula([](auto x) { return select(x > 0.0, 1.0, select(x < 0.0, -1.0, x)); })
           .zeroGradient(),
       op("reciprocal")
           .summary("1 / x")
@@ -285,18 +282,20 @@ llvm::ArrayRef<OpDef> elementwiseOps() {
       op("relu")
           .summary("max(x, 0)")
           .types(TypeClass::numbers)
-          .formula([](auto x) { return max(x, x * 0.0); })
+          .formula([](auto x) { return max(x, 0.0); })
           .gradient([](auto x, auto dy) { return select(x > 0.0, dy, 0.0); }),
       op("leaky_relu")
           .summary("x, or alpha * x below 0")
           .types(TypeClass::floats)
           .real("alpha", 0.01)
+          .note("slope below 0")
           .formula([](auto x, const OpSite &site) { return select(x > 0.0, x, x * site.real("alpha")); })
           .gradient([](auto x, auto dy, const OpSite &site) { return select(x > 0.0, dy, dy * site.real("alpha")); }),
       op("elu")
           .summary("x, or alpha * (exp(x) - 1) below 0")
           .types(TypeClass::floats)
           .real("alpha", 1.0)
+          .note("minus the limit at -inf")
           .formula([](auto x, const OpSite &site) { return select(x > 0.0, x, expm1(x) * site.real("alpha")); })
           .gradient([](auto x, auto dy, const OpSite &site) {
             return select(x > 0.0, dy, dy * exp(x) * site.real("alpha"));
@@ -305,7 +304,7 @@ llvm::ArrayRef<OpDef> elementwiseOps() {
           .summary("log(1 + exp(x)), safe for large x")
           .types(TypeClass::floats)
           .samples(-6, 6)
-          .formula([](auto x) { return max(x, x * 0.0) + log1p(exp(-abs(x))); })
+          .formula([](auto x) { return max(x, 0.0) + log1p(exp(-abs(x))); })
           .gradient([](auto x, auto dy) { return dy / (1.0 + exp(-x)); }),
       op("silu")
           .summary("x * sigmoid(x)")
@@ -320,6 +319,7 @@ llvm::ArrayRef<OpDef> elementwiseOps() {
           .summary("Gaussian error linear unit")
           .types(TypeClass::floats)
           .word("form", {"tanh", "erf"})
+          .note("the tanh approximation, or exact through erf")
           .samples(-6, 6)
           .formula([](auto x, const OpSite &site) {
             if (site.word("form") == "tanh") return 0.5 * x * (1.0 + tanh(kSqrt2OverPi * (x + kGeluCubic * x * x * x)));
@@ -333,6 +333,7 @@ llvm::ArrayRef<OpDef> elementwiseOps() {
           .operands({"dy", "x"})
           .types(TypeClass::floats)
           .word("form", {"tanh", "erf"})
+          .note("as of the gelu it belongs to")
           .samples(-6, 6)
           .formula([](auto dy, auto x, const OpSite &site) { return dy * geluSlope(x, site); }),
 
@@ -406,11 +407,11 @@ llvm::ArrayRef<OpDef> elementwiseOps() {
       op("clamp")
           .summary("x limited to [low, high]")
           .types(TypeClass::floats)
-          .real("low", -1e308)
-          .real("high", 1e308)
-          .formula([](auto x, const OpSite &site) {
-            return min(max(x, x * 0.0 + site.real("low")), x * 0.0 + site.real("high"));
-          })
+          .real("low", -HUGE_VAL)
+          .note("smallest result")
+          .real("high", HUGE_VAL)
+          .note("largest result")
+          .formula([](auto x, const OpSite &site) { return min(max(x, site.real("low")), site.real("high")); })
           .gradient([](auto x, auto dy, const OpSite &site) {
             return select(x >= site.real("low") && x <= site.real("high"), dy, 0.0);
           }),
@@ -420,6 +421,7 @@ llvm::ArrayRef<OpDef> elementwiseOps() {
           .summary("the value rounded to another dtype")
           .precision(PrecisionClass::any)
           .required("to", AttrKind::dtype)
+          .note("dtype of the result")
           .formula([](auto x) { return x; })
           .infer(inferCast)
           .gradient([](const GradientSite &g) -> llvm::SmallVector<Value, 4> {

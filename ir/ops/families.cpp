@@ -2,9 +2,13 @@
 
 namespace fusor::ir {
 
-llvm::SmallVector<llvm::ArrayRef<OpDef>, 12> allFamilies() {
-  return {structureOps(), elementwiseOps(), reductionOps(), movementOps(), contractionOps(), normalizationOps(),
-          attentionOps(), lossOps(),        quantizeOps(),  randomOps(),   optimizerOps()};
+llvm::SmallVector<Family, 12> allFamilies() {
+  return {{"structure", structureOps()},     {"elementwise", elementwiseOps()},
+          {"reduction", reductionOps()},     {"movement", movementOps()},
+          {"contraction", contractionOps()}, {"normalization", normalizationOps()},
+          {"attention", attentionOps()},     {"loss", lossOps()},
+          {"quantize", quantizeOps()},       {"random", randomOps()},
+          {"optimizer", optimizerOps()},     {"extra", extraOps()}};
 }
 
 } // namespace fusor::ir

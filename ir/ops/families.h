@@ -16,6 +16,13 @@ llvm::ArrayRef<OpDef> quantizeOps();      // quantize, dequantize, amax_update, 
 llvm::ArrayRef<OpDef> randomOps();        // random_uniform, dropout
 llvm::ArrayRef<OpDef> optimizerOps();     // global_norm, adamw
 
-llvm::SmallVector<llvm::ArrayRef<OpDef>, 12> allFamilies();
+/// Ops a program adds to the table; see extra.cpp.
+llvm::ArrayRef<OpDef> extraOps();
+
+struct Family {
+  const char *name;
+  llvm::ArrayRef<OpDef> ops;
+};
+llvm::SmallVector<Family, 12> allFamilies();
 
 } // namespace fusor::ir

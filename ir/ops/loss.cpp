@@ -130,6 +130,7 @@ llvm::ArrayRef<OpDef> lossOps() {
           .precision(PrecisionClass::any)
           .operands({"dy", "ids"})
           .required("rows", AttrKind::shape)
+          .note("of the table")
           .lowering(Lowering::expansion)
           .infer(inferEmbeddingGrad)
           .expansion(expandEmbeddingGrad),
@@ -139,6 +140,7 @@ llvm::ArrayRef<OpDef> lossOps() {
           .operands({"logits", "targets"})
           .results({"loss", "lse", "count"})
           .integer("ignore_index", -100)
+          .note("targets that do not count")
           .lowering(Lowering::expansion)
           .infer(inferCrossEntropy)
           .expansion(expandCrossEntropy)
@@ -149,6 +151,7 @@ llvm::ArrayRef<OpDef> lossOps() {
           .operands({"dloss", "logits", "targets", "lse", "count"})
           .results({"dlogits"})
           .integer("ignore_index", -100)
+          .note("as of the cross_entropy")
           .lowering(Lowering::expansion)
           .infer(inferCrossEntropyGrad)
           .expansion(expandCrossEntropyGrad),

@@ -8,12 +8,6 @@
 namespace fusor::ir {
 namespace {
 
-llvm::Expected<unsigned> checkedAxis(const OpSite &site, unsigned rank, llvm::StringRef attr = "axis") {
-  int64_t axis = site.integer(attr), r = rank;
-  if (axis < -r || axis >= r) return opError("{0} must be in {1}..{2}, is {3}", attr, -r, r - 1, axis);
-  return site.axis(attr, rank);
-}
-
 // --- reshape
 
 llvm::Expected<ResultTypes> inferReshape(const OpSite &site) {
@@ -82,6 +76,7 @@ void broadcastReference(const RefCall &call) {
   forEachIndex(call.outputs[0].shape, [&](llvm::ArrayRef<int64_t> index, int64_t i) {
     call.outputs[0].data[i] = call.inputs[0]->data[dot(index, strides)];
   });
+  call.outputs[0].scale = call.inputs[0]->scale;
 }
 
 llvm::SmallVector<Value, 4> broadcastGradient(const GradientSite &g) {
@@ -102,7 +97,7 @@ llvm::Expected<ResultTypes> inferSlice(const OpSite &site) {
     if (!start[i].isConstant() || !size[i].isConstant() || !x.shape[i].isConstant())
       continue; // checked when sizes are known
     int64_t first = start[i].value(), n = size[i].value(), last = first + (n - 1) * by, dim = x.shape[i].value();
-    if (n < 0 || (n > 0 && (std::min(first, last) < 0 || std::max(first, last) >= dim)))
+    if (n > 0 && (std::min(first, last) < 0 || std::max(first, last) >= dim))
       return opError("reads elements {0} to {1} of dim {2}, which has {3} in {4}", first, last, i, dim, x.str());
   }
   return ResultTypes{x.withShape(size)};
@@ -123,6 +118,7 @@ void sliceReference(const RefCall &call) {
   forEachIndex(call.outputs[0].shape, [&](llvm::ArrayRef<int64_t> index, int64_t i) {
     call.outputs[0].data[i] = x.data[offset + dot(index, strides)];
   });
+  call.outputs[0].scale = x.scale;
 }
 
 llvm::SmallVector<Value, 4> sliceGradient(const GradientSite &g) { // zeros around (and between, for steps) the gradient
@@ -141,7 +137,20 @@ llvm::SmallVector<Value, 4> sliceGradient(const GradientSite &g) { // zeros arou
 }
 
 llvm::Expected<ResultTypes> inferSliceGrad(const OpSite &site) {
-  return ResultTypes{site.type(0).withShape(site.attr<Shape>("shape"))};
+  const Shape &start = site.attr<Shape>("start"), &shape = site.attr<Shape>("shape");
+  const auto &step = site.attr<std::vector<int64_t>>("step");
+  const TensorType &x = site.type(0);
+  if (start.size() != x.rank() || shape.size() != x.rank() || (!step.empty() && step.size() != x.rank()))
+    return opError("start, shape and step need {0} entries each for {1}", x.rank(), x.str());
+  for (unsigned i = 0; i < x.rank(); ++i) {
+    if (!step.empty() && step[i] == 0) return opError("step must not be 0");
+    if (!start[i].isConstant() || !shape[i].isConstant() || !x.shape[i].isConstant()) continue;
+    int64_t first = start[i].value(), n = x.shape[i].value(), dim = shape[i].value();
+    int64_t last = first + (n - 1) * (step.empty() ? 1 : step[i]);
+    if (n > 0 && (std::min(first, last) < 0 || std::max(first, last) >= dim))
+      return opError("writes elements {0} to {1} of dim {2}, which has {3}", first, last, i, dim);
+  }
+  return ResultTypes{x.withShape(shape)};
 }
 
 void sliceGradReference(const RefCall &call) {
@@ -165,9 +174,6 @@ llvm::Expected<ResultTypes> inferPad(const OpSite &site) {
   Shape shape;
   for (unsigned i = 0; i < x.rank(); ++i) {
     shape.push_back(before[i] + x.shape[i] + after[i]);
-    if ((before[i].isConstant() && before[i].value() < 0) || (after[i].isConstant() && after[i].value() < 0))
-      return opError("before and after must not be negative, dim {0} has {1} and {2}", i, before[i].str(),
-                     after[i].str());
   }
   return ResultTypes{x.withShape(std::move(shape))};
 }
@@ -190,7 +196,7 @@ llvm::SmallVector<Value, 4> padGradient(const GradientSite &g) {
 // --- split and concat
 
 llvm::Expected<ResultTypes> inferSplit(const OpSite &site) {
-  auto axis = checkedAxis(site, site.type(0).rank());
+  auto axis = checkedAxis(site, site.type(0));
   if (!axis) return axis.takeError();
   const Shape &sizes = site.attr<Shape>("sizes");
   Dim sum(0);
@@ -216,6 +222,7 @@ void splitReference(const RefCall &call) {
     forEachIndex(y.shape,
                  [&](llvm::ArrayRef<int64_t> index, int64_t i) { y.data[i] = x.data[offset + dot(index, strides)]; });
     offset += y.shape[axis] * strides[axis];
+    y.scale = x.scale;
   }
 }
 
@@ -230,7 +237,7 @@ llvm::SmallVector<Value, 4> splitGradient(const GradientSite &g) {
 }
 
 llvm::Expected<ResultTypes> inferConcat(const OpSite &site) {
-  auto axis = checkedAxis(site, site.type(0).rank());
+  auto axis = checkedAxis(site, site.type(0));
   if (!axis) return axis.takeError();
   TensorType type = site.type(0);
   for (const Value &operand : llvm::drop_begin(site.operands)) {
@@ -270,7 +277,7 @@ llvm::SmallVector<Value, 4> concatGradient(const GradientSite &g) {
 // --- gather, scatter_add along an axis by integer indices of any shape
 
 llvm::Expected<ResultTypes> inferGather(const OpSite &site) {
-  auto axis = checkedAxis(site, site.type(0).rank());
+  auto axis = checkedAxis(site, site.type(0));
   if (!axis) return axis.takeError();
   if (!isInteger(site.type(1).dtype)) return opError("indices must be integers, are {0}", site.type(1).str());
   Shape shape(site.type(0).shape.begin(), site.type(0).shape.begin() + *axis);
@@ -297,6 +304,7 @@ void gatherReference(const RefCall &call) {
   const RefTensor &x = *call.inputs[0];
   forEachGathered(x.shape, call.site.axis("axis", x.shape.size()), *call.inputs[1],
                   [&](int64_t from, int64_t to) { call.outputs[0].data[to] = x.data[from]; });
+  call.outputs[0].scale = x.scale;
 }
 
 llvm::SmallVector<Value, 4> gatherGradient(const GradientSite &g) {
@@ -308,8 +316,9 @@ llvm::SmallVector<Value, 4> gatherGradient(const GradientSite &g) {
 
 llvm::Expected<ResultTypes> inferScatterAdd(const OpSite &site) {
   const Shape &shape = site.attr<Shape>("shape");
-  auto axis = checkedAxis(site, shape.size());
+  auto axis = checkedAxis(site, site.type(0).withShape(shape));
   if (!axis) return axis.takeError();
+  if (!isInteger(site.type(1).dtype)) return opError("indices must be integers, are {0}", site.type(1).str());
   Shape expected(shape.begin(), shape.begin() + *axis);
   expected.append(site.type(1).shape.begin(), site.type(1).shape.end());
   expected.append(shape.begin() + *axis + 1, shape.end());
@@ -335,9 +344,10 @@ llvm::SmallVector<Value, 4> scatterAddGradient(const GradientSite &g) {
 
 llvm::Expected<ResultTypes> inferIota(const OpSite &site) {
   const Shape &shape = site.attr<Shape>("shape");
-  auto axis = checkedAxis(site, shape.size());
+  TensorType type{site.attr<DType>("dtype"), shape};
+  auto axis = checkedAxis(site, type);
   if (!axis) return axis.takeError();
-  return ResultTypes{{site.attr<DType>("dtype"), shape}};
+  return ResultTypes{std::move(type)};
 }
 
 void iotaReference(const RefCall &call) {
@@ -353,34 +363,44 @@ llvm::ArrayRef<OpDef> movementOps() {
   static const std::vector<OpDef> ops = {
       op("reshape")
           .summary("the same elements in row-major order under another shape")
+          .quantised()
           .operands({"x"})
           .required("shape", AttrKind::shape)
+          .note("of the result, with as many elements")
           .lowering(Lowering::view)
           .infer(inferReshape)
           .reference(copyReference)
           .gradient(reshapeGradient),
       op("transpose")
           .summary("dims in another order: result dim i is operand dim perm[i]")
+          .quantised()
           .operands({"x"})
           .required("perm", AttrKind::integers)
+          .note("result dim i is operand dim perm[i]")
           .lowering(Lowering::indexMap)
           .infer(inferTranspose)
           .reference(transposeReference)
           .gradient(transposeGradient),
       op("broadcast")
           .summary("repeated along new or size-1 dims")
+          .quantised()
           .operands({"x"})
           .required("shape", AttrKind::shape)
+          .note("of the result")
           .lowering(Lowering::indexMap)
           .infer(inferBroadcast)
           .reference(broadcastReference)
           .gradient(broadcastGradient),
       op("slice")
           .summary("size elements of each dim from start, by step")
+          .quantised()
           .operands({"x"})
           .required("start", AttrKind::shape)
+          .note("first element read of each dim")
           .required("size", AttrKind::shape)
+          .note("of the result")
           .attr({"step", AttrKind::integers, AttrValue(std::vector<int64_t>()), false, {}, {}})
+          .note("between elements of each dim, not 0; empty: 1")
           .lowering(Lowering::indexMap)
           .infer(inferSlice)
           .reference(sliceReference)
@@ -389,8 +409,11 @@ llvm::ArrayRef<OpDef> movementOps() {
           .summary("zeros of shape with x at the places a strided slice reads")
           .operands({"x"})
           .required("start", AttrKind::shape)
+          .note("as of the slice")
           .required("shape", AttrKind::shape)
+          .note("of the result: what the slice read from")
           .attr({"step", AttrKind::integers, AttrValue(std::vector<int64_t>()), false, {}, {}})
+          .note("as of the slice")
           .lowering(Lowering::indexMap)
           .infer(inferSliceGrad)
           .reference(sliceGradReference),
@@ -398,17 +421,23 @@ llvm::ArrayRef<OpDef> movementOps() {
           .summary("value before and after each dim")
           .operands({"x"})
           .required("before", AttrKind::shape)
+          .note("elements added in front of each dim")
           .required("after", AttrKind::shape)
+          .note("elements added behind each dim")
           .real("value", 0.0)
+          .note("of the added elements")
           .lowering(Lowering::indexMap)
           .infer(inferPad)
           .reference(padReference)
           .gradient(padGradient),
       op("split")
           .summary("consecutive parts along an axis")
+          .quantised()
           .operands({"x"})
           .integer("axis", -1)
+          .note("dim that is cut")
           .required("sizes", AttrKind::shape)
+          .note("of the parts; they add up to the dim")
           .lowering(Lowering::indexMap)
           .infer(inferSplit)
           .reference(splitReference)
@@ -417,14 +446,17 @@ llvm::ArrayRef<OpDef> movementOps() {
           .summary("parts joined along an axis")
           .operands({"x", "parts..."})
           .integer("axis", -1)
+          .note("dim that grows")
           .lowering(Lowering::indexMap)
           .infer(inferConcat)
           .reference(concatReference)
           .gradient(concatGradient),
       op("gather")
           .summary("slices of x along axis at indices; 0 where an index is outside")
+          .quantised()
           .operands({"x", "indices"})
           .integer("axis", 0)
+          .note("dim of x that indices select from")
           .untyped({1})
           .lowering(Lowering::indexMap)
           .infer(inferGather)
@@ -435,7 +467,9 @@ llvm::ArrayRef<OpDef> movementOps() {
           .precision(PrecisionClass::wide)
           .operands({"updates", "indices"})
           .integer("axis", 0)
+          .note("dim of the result that indices select")
           .required("shape", AttrKind::shape)
+          .note("of the result")
           .untyped({1})
           .lowering(Lowering::scatter)
           .infer(inferScatterAdd)
@@ -445,8 +479,11 @@ llvm::ArrayRef<OpDef> movementOps() {
           .summary("0, 1, 2, ... along an axis")
           .operands({})
           .required("shape", AttrKind::shape)
+          .note("of the result")
           .integer("axis", -1)
+          .note("dim that is counted")
           .attr({"dtype", AttrKind::dtype, AttrValue(DType::i32), false, {}, {}})
+          .note("of the result")
           .lowering(Lowering::indexMap)
           .infer(inferIota)
           .reference(iotaReference)

@@ -50,8 +50,8 @@ llvm::Error checkLike(const OpSite &site, unsigned i, const TensorType &x, bool 
 
 llvm::Expected<ResultTypes> inferSoftmax(const OpSite &site) {
   if (auto error = checkFloats(site)) return error;
-  int64_t rank = site.type(0).rank(), axis = site.integer("axis");
-  if (axis < -rank || axis >= rank) return opError("axis must be in {0}..{1}, is {2}", -rank, rank - 1, axis);
+  auto axis = checkedAxis(site, site.type(0));
+  if (!axis) return axis.takeError();
   if (site.operands.size() > 1)
     if (auto error = checkLike(site, 1, site.type(0), false)) return error;
   return ResultTypes{site.type(0).withDType(outType(site))};
@@ -207,7 +207,9 @@ llvm::ArrayRef<OpDef> normalizationOps() {
           .precision(PrecisionClass::normalizes)
           .operands({"x"})
           .integer("axis", -1)
+          .note("dim normalised over")
           .optional("out", AttrKind::dtype)
+          .note("dtype of the result; absent: that of the first operand")
           .lowering(Lowering::expansion)
           .infer(inferSoftmax)
           .expansion(expandSoftmax)
@@ -221,7 +223,9 @@ llvm::ArrayRef<OpDef> normalizationOps() {
           .precision(PrecisionClass::any)
           .operands({"dy", "y"})
           .integer("axis", -1)
+          .note("as of the softmax")
           .optional("out", AttrKind::dtype)
+          .note("dtype of the result; absent: that of the first operand")
           .lowering(Lowering::expansion)
           .infer(inferSoftmax)
           .expansion(expandSoftmaxGrad),
@@ -230,7 +234,9 @@ llvm::ArrayRef<OpDef> normalizationOps() {
           .precision(PrecisionClass::normalizes)
           .operands({"x"})
           .integer("axis", -1)
+          .note("dim normalised over")
           .optional("out", AttrKind::dtype)
+          .note("dtype of the result; absent: that of the first operand")
           .lowering(Lowering::expansion)
           .infer(inferSoftmax)
           .expansion(expandLogSoftmax)
@@ -244,7 +250,9 @@ llvm::ArrayRef<OpDef> normalizationOps() {
           .precision(PrecisionClass::any)
           .operands({"dy", "y"})
           .integer("axis", -1)
+          .note("as of the log_softmax")
           .optional("out", AttrKind::dtype)
+          .note("dtype of the result; absent: that of the first operand")
           .lowering(Lowering::expansion)
           .infer(inferSoftmax)
           .expansion(expandLogSoftmaxGrad),
@@ -255,8 +263,10 @@ llvm::ArrayRef<OpDef> normalizationOps() {
           .operands({"x", "weight?", "bias?"})
           .results({"y", "mean", "rstd"})
           .real("eps", 1e-5)
+          .note("added to the variance")
           .range(0, 1e30)
           .optional("out", AttrKind::dtype)
+          .note("dtype of the result; absent: that of the first operand")
           .lowering(Lowering::expansion)
           .infer(inferLayerNorm)
           .expansion(expandLayerNorm)
@@ -284,8 +294,10 @@ llvm::ArrayRef<OpDef> normalizationOps() {
           .operands({"x", "weight?"})
           .results({"y", "rstd"})
           .real("eps", 1e-5)
+          .note("added to the mean square")
           .range(0, 1e30)
           .optional("out", AttrKind::dtype)
+          .note("dtype of the result; absent: that of the first operand")
           .lowering(Lowering::expansion)
           .infer(inferRmsNorm)
           .expansion(expandRmsNorm)

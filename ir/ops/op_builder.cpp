@@ -25,4 +25,11 @@ OpEntry &&OpEntry::zeroGradient() {
   return std::move(*this);
 }
 
+llvm::Expected<unsigned> checkedAxis(const OpSite &site, const TensorType &x, llvm::StringRef attr) {
+  int64_t axis = site.integer(attr), rank = x.rank();
+  if (rank == 0) return opError("needs at least one dim, is given {0}", x.str());
+  if (axis < -rank || axis >= rank) return opError("{0} must be in {1}..{2}, is {3}", attr, -rank, rank - 1, axis);
+  return site.axis(attr, rank);
+}
+
 } // namespace fusor::ir

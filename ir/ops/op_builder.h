@@ -36,7 +36,9 @@ public:
   OpEntry &&required(const char *name, AttrKind kind) { return attr({name, kind, {}, true, {}, {}}); }
   OpEntry &&optional(const char *name, AttrKind kind) { return attr({name, kind, {}, false, {}, {}}); }
   OpEntry &&attr(AttrSpec spec) { return def_.attrs.push_back(std::move(spec)), std::move(*this); }
-  /// Inclusive range of the attribute added last.
+  /// What the attribute added last means.
+  OpEntry &&note(const char *text) { return def_.attrs.back().summary = text, std::move(*this); }
+  /// Its inclusive range.
   OpEntry &&range(double low, double high) { return def_.attrs.back().range = {low, high}, std::move(*this); }
 
   OpEntry &&lowering(Lowering l) { return def_.lowering = l, std::move(*this); }
@@ -44,6 +46,7 @@ public:
   OpEntry &&precision(PrecisionClass p) { return def_.precision = p, std::move(*this); }
   OpEntry &&commutative() { return def_.isCommutative = true, std::move(*this); }
   OpEntry &&terminator() { return def_.isTerminator = true, std::move(*this); }
+  OpEntry &&quantised() { return def_.takesQuantised = true, std::move(*this); }
   OpEntry &&ordered() { return def_.hasSideEffectOrder = true, std::move(*this); }
   OpEntry &&boolean() { return def_.yieldsBoolean = true, std::move(*this); }
   OpEntry &&untyped(std::initializer_list<unsigned> operands) {
@@ -80,6 +83,9 @@ public:
 private:
   OpDef def_;
 };
+
+/// For infer hooks: attribute `attr` as an axis of `x` counted from the front, or why it is none.
+llvm::Expected<unsigned> checkedAxis(const OpSite &site, const TensorType &x, llvm::StringRef attr = "axis");
 
 inline OpEntry op(const char *name) { return OpEntry(name); }
 

@@ -14,8 +14,8 @@ struct Table {
 const Table &table() {
   static const Table table = [] {
     Table t;
-    for (llvm::ArrayRef<OpDef> family : allFamilies())
-      for (const OpDef &def : family) {
+    for (const Family &family : allFamilies())
+      for (const OpDef &def : family.ops) {
         t.entries.push_back(&def);
         if (!t.byName.try_emplace(def.name, &def).second)
           FUSOR_BUG("the op table has two entries called '{0}'", def.name);

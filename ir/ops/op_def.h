@@ -29,6 +29,7 @@ struct AttrSpec {
   bool required = false;                          // neither required nor default: it may be absent, ask site.has()
   std::vector<std::string> choices;               // of a word
   std::optional<std::pair<double, double>> range; // of a number, inclusive
+  std::string summary = {};
 };
 
 /// Which class of kernels implements an op. codegen and the CPU backend have one folder a class.
@@ -132,6 +133,7 @@ struct OpDef {
   PrecisionClass precision = PrecisionClass::follows;
   bool isCommutative = false;
   bool isTerminator = false;
+  bool takesQuantised = false;     // operands may carry a scale; elsewhere they must be dequantised first
   bool hasSideEffectOrder = false; // never merged or removed
   bool yieldsBoolean = false;      // elementwise: comparisons and predicates
   /// Operands that are conditions (i1) or indices: they take part in no dtype rule and get no gradient.

@@ -22,6 +22,7 @@ void globalNormReference(const RefCall &call) {
 
 llvm::Expected<ResultTypes> inferAdamW(const OpSite &site) {
   const TensorType &p = site.type(0);
+  if (!isFloat(p.dtype)) return opError("param must be a float, is {0}", p.str());
   for (unsigned i = 1; i < 4; ++i)
     if (site.type(i).shape != p.shape || !isFloat(site.type(i).dtype))
       return opError("'{0}' must have the shape of param {1}, is {2}", site.def.operands[i].name, p.str(),
@@ -73,12 +74,16 @@ llvm::ArrayRef<OpDef> optimizerOps() {
           .operands({"param", "grad", "m", "v", "step", "lr", "grad_scale?", "apply?"})
           .results({"param", "m", "v"})
           .real("beta1", 0.9)
+          .note("decay of the first moment")
           .range(0, 0.999999)
           .real("beta2", 0.999)
+          .note("decay of the second moment")
           .range(0, 0.9999999)
           .real("eps", 1e-8)
+          .note("added to the root of the second moment")
           .range(0, 1)
           .real("weight_decay", 0.01)
+          .note("decoupled, times lr")
           .range(0, 1e3)
           .samples(0.1, 2)
           .lowering(Lowering::multiTensor)

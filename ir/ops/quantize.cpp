@@ -19,6 +19,8 @@ llvm::Expected<ResultTypes> inferQuantize(const OpSite &site) {
     return opError("dtype must be f8e4m3 or f8e5m2, is {0}", name(dtype));
   if (!isFloat(site.type(0).dtype) || isFp8(site.type(0).dtype))
     return opError("quantises f64, f32, f16 or bf16, is given {0}", site.type(0).str());
+  if (site.type(0).rank())
+    if (auto axis = checkedAxis(site, site.type(0), "contract"); !axis) return axis.takeError();
   return ResultTypes{{dtype, site.type(0).shape, Granularity::tensor}, {DType::f32, {}}};
 }
 
@@ -92,8 +94,11 @@ llvm::ArrayRef<OpDef> quantizeOps() {
           .operands({"x", "scale"})
           .results({"q", "amax"})
           .attr({"dtype", AttrKind::dtype, AttrValue(DType::f8e4m3), false, {}, {}})
+          .note("f8e4m3 or f8e5m2")
           .integer("contract", -1)
+          .note("axis the consumer sums over")
           .word("granularity", {"tensor"})
+          .note("elements that share a scale")
           .untyped({1})
           .lowering(Lowering::pointwise)
           .infer(inferQuantize)
@@ -103,9 +108,11 @@ llvm::ArrayRef<OpDef> quantizeOps() {
           }),
       op("dequantize")
           .summary("the plain tensor a quantised one stands for")
+          .quantised()
           .precision(PrecisionClass::any)
           .operands({"q"})
           .attr({"to", AttrKind::dtype, AttrValue(DType::f32), false, {}, {}})
+          .note("dtype of the result")
           .lowering(Lowering::pointwise)
           .infer(inferDequantize)
           .reference(dequantizeReference)
@@ -116,9 +123,12 @@ llvm::ArrayRef<OpDef> quantizeOps() {
           .operands({"history", "scale", "amax"})
           .results({"history", "scale"})
           .word("algo", {"max", "most_recent"})
+          .note("scale from the maximum of the history, or from the newest amax")
           .integer("margin", 0)
+          .note("the scale leaves 2^margin of headroom")
           .range(0, 30)
           .attr({"dtype", AttrKind::dtype, AttrValue(DType::f8e4m3), false, {}, {}})
+          .note("whose largest value amax is mapped to")
           .lowering(Lowering::multiTensor)
           .infer(inferAmaxUpdate)
           .reference(amaxUpdateReference),
@@ -126,6 +136,7 @@ llvm::ArrayRef<OpDef> quantizeOps() {
           .summary("x itself; its gradient is quantised with scale")
           .operands({"x", "scale"})
           .attr({"dtype", AttrKind::dtype, AttrValue(DType::f8e5m2), false, {}, {}})
+          .note("of the gradient")
           .untyped({1})
           .lowering(Lowering::view)
           .infer([](const OpSite &site) -> llvm::Expected<ResultTypes> {

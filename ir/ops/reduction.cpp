@@ -23,6 +23,10 @@ llvm::Expected<Shape> reducedShape(const OpSite &site) {
   for (int64_t dim : site.attr<std::vector<int64_t>>("dims"))
     if (dim < -rank || dim >= rank)
       return opError("dims must be in {0}..{1} for {2}, found {3}", -rank, rank - 1, site.type(0).str(), dim);
+  llvm::SmallVector<bool, 6> named(rank, false);
+  for (int64_t dim : site.attr<std::vector<int64_t>>("dims"))
+    if (std::exchange(named[dim < 0 ? dim + rank : dim], true))
+      return opError("dims name dim {0} of {1} twice", dim < 0 ? dim + rank : dim, site.type(0).str());
   auto reduced = reducedDims(site, rank);
   Shape result;
   for (unsigned i = 0; i < shape.size(); ++i) {
@@ -42,14 +46,13 @@ llvm::Expected<ResultTypes> inferReduction(const OpSite &site) {
 }
 
 llvm::Expected<ResultTypes> inferArg(const OpSite &site) {
-  int64_t rank = site.type(0).rank(), axis = site.integer("axis");
-  if (axis < -rank || axis >= rank) return opError("axis must be in {0}..{1}, is {2}", -rank, rank - 1, axis);
+  auto axis = checkedAxis(site, site.type(0));
+  if (!axis) return axis.takeError();
   Shape shape = site.type(0).shape;
-  unsigned at = site.axis("axis", rank);
   if (site.flag("keep"))
-    shape[at] = Dim(1);
+    shape[*axis] = Dim(1);
   else
-    shape.erase(shape.begin() + at);
+    shape.erase(shape.begin() + *axis);
   return ResultTypes{{DType::i32, std::move(shape)}};
 }
 
@@ -141,7 +144,9 @@ OpEntry reduction(const char *name, const char *summary) {
       .summary(summary)
       .operands({"x"})
       .attr({"dims", AttrKind::integers, AttrValue(std::vector<int64_t>()), false, {}, {}})
+      .note("reduced dims, negative from the end; empty: all")
       .flag("keep", false)
+      .note("keep reduced dims as size 1")
       .lowering(Lowering::reduction)
       .infer(inferReduction);
 }
@@ -161,8 +166,11 @@ llvm::ArrayRef<OpDef> reductionOps() {
           .summary("index of the largest (or smallest) along an axis, the first of equals")
           .operands({"x"})
           .integer("axis", -1)
+          .note("searched dim")
           .flag("keep", false)
+          .note("keep the dim as size 1")
           .word("kind", {"max", "min"})
+          .note("largest or smallest")
           .lowering(Lowering::reduction)
           .infer(inferArg)
           .reference(argmaxReference)

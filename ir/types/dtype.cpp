@@ -52,6 +52,7 @@ double roundFloat(DType type, double value) {
   const DTypeInfo &t = info(type);
   if (type == DType::f8e8m0) { // a power of two, no sign, no zero
     if (!(value > 0)) return std::ldexp(1.0, -127);
+    if (std::isinf(value)) return t.max; // frexp gives no exponent for it
     int exponent;
     double fraction = std::frexp(value, &exponent); // value = fraction * 2^exponent, fraction in [0.5, 1)
     return std::ldexp(1.0, std::clamp(fraction > 0.75 ? exponent : exponent - 1, -127, 127));

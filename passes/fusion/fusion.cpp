@@ -61,7 +61,7 @@ private:
   };
 
   bool canMerge(unsigned id) const { // optimizer updates are gathered by tensor, not chained
-    return llvm::none_of(graph_.ops(id), [](Op *op) { return isMultiTensor(*op); });
+    return llvm::none_of(graph_.ops(id), [](Op *op) { return isMultiTensor(*op) || op->is("fusion"); });
   }
 
   void consider(unsigned a, unsigned b) {
@@ -126,7 +126,7 @@ private:
     for (const Ops &unit : graph_.order()) {
       Op *anchor = unit.front();
       if (erased_.contains(anchor)) continue; // a view that lives on inside a body only
-      if (!graph_.clusterOf(anchor)) {        // a view, a generator, the return: moved into place
+      if (!graph_.clusterOf(anchor) || anchor->is("fusion")) { // a view, a generator, the return, an earlier fusion
         function.block().moveBefore(anchor, nullptr);
         continue;
       }

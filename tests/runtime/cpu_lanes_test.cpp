@@ -47,7 +47,9 @@ TEST(CpuLanes, TranscendentalsAreAccurate) {
   for (Isa isa : supportedIsas()) {
     kernelsFor(isa).f32.unary[static_cast<int>(Fn1::erf)](x.data(), y.data(), x.size());
     for (size_t i = 0; i < x.size(); ++i)
-      if (!std::isnan(x[i])) ASSERT_NEAR(y[i], std::erf(x[i]), 4e-7 * std::min(1.0, std::abs(std::erf(x[i])) + 1e-6)) << x[i];
+      if (!std::isnan(x[i])) {
+        ASSERT_NEAR(y[i], std::erf(x[i]), 4e-7 * std::min(1.0, std::abs(std::erf(x[i])) + 1e-6)) << x[i];
+      }
   }
 }
 
@@ -67,7 +69,9 @@ TEST(CpuLanes, NarrowFormatsAreThoseOfTheIr) {
         ASSERT_TRUE(y[i] == want || (std::isnan(y[i]) && std::isnan(want))) << ir::name(type).str() << " of " << x[i] << " is " << y[i] << ", not " << want;
         Code stored;
         ir::storeElement(type, &stored, 0, x[i]);
-        if (!std::isnan(want)) ASSERT_EQ(codes[i], stored) << ir::name(type).str() << " of " << x[i];
+        if (!std::isnan(want)) {
+          ASSERT_EQ(codes[i], stored) << ir::name(type).str() << " of " << x[i];
+        }
       }
       std::vector<Code> all;
       for (unsigned v = 0; v < (1u << (8 * sizeof(Code))); ++v) all.push_back(static_cast<Code>(v));

@@ -1,0 +1,160 @@
+// FP8: quantize over every bf16 value, straight-through gradients, and the delayed-scaling update.
+#include "ir/graph/builder.h"
+#include "ir/reference/reference.h"
+#include "llvm/ADT/STLExtras.h"
+#include "gtest/gtest.h"
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+using namespace fusor::ir;
+
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
+
+RefTensor tensor(DType dtype, llvm::ArrayRef<int64_t> shape, std::vector<double> data) {
+  RefTensor t;
+  t.dtype = dtype;
+  t.shape.assign(shape.begin(), shape.end());
+  t.data = std::move(data);
+  return t;
+}
+RefTensor scalar(double v) { return tensor(DType::f32, {}, {v}); }
+
+/// Builds a function of `inputs` with `build`, returns what it returns. Functions of tests are short-lived: no module
+/// is kept.
+template <typename Build> std::vector<RefTensor> run(std::vector<RefTensor> inputs, Build build) {
+  Module module;
+  Function &f = module.addFunction("f");
+  llvm::SmallVector<Value, 4> values;
+  for (const RefTensor &in : inputs) {
+    Shape shape(in.shape.begin(), in.shape.end());
+    values.push_back(f.block().addArgument({in.dtype, shape}, "x"));
+  }
+  Builder b(f.block());
+  llvm::SmallVector<ReturnEntry, 4> returns;
+  for (Value v : build(b, values)) returns.push_back({ReturnKind::result, "", v});
+  f.setReturns(returns);
+  return llvm::cantFail(evaluate(f, inputs)).results;
+}
+
+std::vector<double> everyBF16() {
+  std::vector<double> values;
+  for (unsigned bits = 0; bits < 65536; ++bits) {
+    auto pattern = static_cast<uint16_t>(bits);
+    values.push_back(loadElement(DType::bf16, &pattern, 0));
+  }
+  return values;
+}
+
+TEST(Quantize, EveryBF16ValueIsScaledInF32AndRoundedOnce) {
+  std::vector<double> values = everyBF16();
+  for (DType fp8 : {DType::f8e4m3, DType::f8e5m2})
+    for (float scale : {1.0f, 3.7f, 1e-30f}) {
+      auto out = run({tensor(DType::bf16, {65536}, values), scalar(scale)}, [&](Builder &b, llvm::ArrayRef<Value> in) {
+        Op *q = b.make("quantize", {in[0], in[1]}, {{"dtype", fp8}});
+        return llvm::SmallVector<Value, 2>{q->result(0), q->result(1)};
+      });
+      for (size_t i = 0; i < values.size(); ++i) {
+        float product = static_cast<float>(values[i]) * scale;
+        if (std::isnan(product))
+          ASSERT_TRUE(std::isnan(out[0].data[i]));
+        else
+          ASSERT_EQ(out[0].data[i], roundTo(fp8, product)) << values[i];
+        ASSERT_FALSE(std::fabs(out[0].data[i]) > maxFinite(fp8)) << "saturates";
+      }
+      EXPECT_EQ(out[1].data[0], kInf) << "amax counts infinity, not NaN";
+      EXPECT_EQ(out[0].scale, scale);
+    }
+}
+
+TEST(Quantize, DequantizeUndoesTheScale) {
+  auto out = run({tensor(DType::f32, {4}, {1, -2, 0.5, 1000}), scalar(16)}, [](Builder &b, llvm::ArrayRef<Value> in) {
+    return std::vector<Value>{b.op("dequantize", {b.op("quantize", {in[0], in[1]})})};
+  });
+  EXPECT_EQ(out[0].data, (std::vector<double>{1, -2, 0.5, 28})); // 448 / 16
+}
+
+TEST(Quantize, QuantisedOperandsOfAGemmMeanTheirValue) {
+  std::vector<double> x{1, 2, 3, 4, 5, 6}, w{1, 0, 2, 0, 1, 1};
+  auto out = run({tensor(DType::f32, {2, 3}, x), tensor(DType::f32, {2, 3}, w), scalar(8), scalar(0.5)},
+                 [](Builder &b, llvm::ArrayRef<Value> in) {
+                   Value q = b.op("quantize", {in[0], in[2]}), v = b.op("quantize", {in[1], in[3]});
+                   Value t = b.op("transpose", {v}, {{"perm", std::vector<int64_t>{1, 0}}}); // carries the scale
+                   return std::vector<Value>{b.op("linear", {q, v}, {{"out", DType::f32}}),
+                                             b.op("matmul", {q, t}, {{"out", DType::f32}}), b.op("linear", {q, v})};
+                 });
+  EXPECT_EQ(out[0].data, (std::vector<double>{7, 5, 16, 11}));
+  EXPECT_EQ(out[1].data, out[0].data);
+  EXPECT_EQ(out[2].dtype, DType::bf16) << "the default result of FP8 operands";
+}
+
+// d(dequantize(quantize(x))) / dx = 1, and grad_quantize quantises what comes back.
+TEST(Quantize, TheGradientIsStraightThrough) {
+  Module module;
+  Block &block = module.addFunction("f").block();
+  Value x = block.addArgument({DType::bf16, {3}}, "x"), s = block.addArgument({DType::f32, {}}, "s"),
+        dy = block.addArgument({DType::f32, {3}}, "dy");
+  Builder b(block);
+  Op *q = b.make("quantize", {x, s});
+  auto dx = q->def().gradient({*q, b, {dy, Value()}});
+  ASSERT_EQ(dx.size(), 2u);
+  EXPECT_EQ(dx[0].op()->name(), "cast");
+  EXPECT_EQ(dx[0].type(), x.type());
+  EXPECT_FALSE(dx[1]);
+  EXPECT_FALSE(q->def().gradient({*q, b, {Value(), Value()}})[0]);
+
+  Op *marker = b.make("grad_quantize", {x, s}, {{"dtype", DType::f8e5m2}});
+  auto marked = marker->def().gradient({*marker, b, {dy}});
+  EXPECT_EQ(marked[0].op()->name(), "quantize");
+  EXPECT_EQ(marked[0].type().str(), "f8e5m2[3] per tensor");
+}
+
+struct Updated {
+  std::vector<double> history;
+  double scale;
+};
+Updated update(std::vector<double> history, double scale, double amax, Attrs attrs = {}) {
+  auto size = static_cast<int64_t>(history.size());
+  auto out = run({tensor(DType::f32, {size}, std::move(history)), scalar(scale), scalar(amax)},
+                 [&](Builder &b, llvm::ArrayRef<Value> in) {
+                   Op *op = b.make("amax_update", in, attrs);
+                   return std::vector<Value>{op->result(0), op->result(1)};
+                 });
+  return {out[0].data, out[1].data[0]};
+}
+
+TEST(AmaxUpdate, ShiftsTheHistoryAndPutsTheNewValueLast) {
+  Updated u = update({0, 1, 2, 8}, 3, 4);
+  EXPECT_EQ(u.history, (std::vector<double>{0, 2, 8, 4}));
+  EXPECT_EQ(u.scale, 448.0 / 8);
+}
+
+TEST(AmaxUpdate, TheMaximumIsOverTheOldSlotsFromOneOnAndTheNewValue) {
+  EXPECT_EQ(update({100, 1, 2, 3}, 1, 4).scale, 112) << "slot 0 is the one being collected";
+  EXPECT_EQ(update({0, 16, 2, 3}, 1, 4).scale, 28);
+  EXPECT_EQ(update({0, 16, 2, 3}, 1, 4, {{"algo", std::string("most_recent")}}).scale, 112);
+  EXPECT_EQ(update({0}, 1, 4).scale, 112);
+  EXPECT_EQ(update({0}, 1, 4).history, std::vector<double>{0});
+}
+
+TEST(AmaxUpdate, FormatAndMargin) {
+  EXPECT_EQ(update({0, 0}, 1, 2, {{"dtype", DType::f8e5m2}}).scale, 28672);
+  EXPECT_EQ(update({0, 0}, 1, 2, {{"margin", int64_t(3)}}).scale, 28);
+}
+
+TEST(AmaxUpdate, AnAmaxOfZeroChangesNothing) {
+  Updated u = update({7, 1, 2, 3}, 5, 0);
+  EXPECT_EQ(u.history, (std::vector<double>{7, 1, 2, 3}));
+  EXPECT_EQ(u.scale, 5);
+}
+
+TEST(AmaxUpdate, NoFiniteMaximumKeepsTheScale) {
+  EXPECT_EQ(update({0, 1}, 5, kInf).scale, 5);
+  EXPECT_EQ(update({0, 1}, 5, kNaN).scale, 5);
+  EXPECT_EQ(update({0, 0}, 5, 1e-40).scale, std::numeric_limits<float>::max())
+      << "an infinite scale becomes the largest";
+}
+
+} // namespace

@@ -1,0 +1,93 @@
+// MiniGPT's training step as clusters: the fusions of TARGETS, and nothing that only copies or transposes.
+#include "frontend/nn/modules.h"
+#include "passes/pipeline.h"
+#include "tests/passes/models.h"
+#include "llvm/ADT/STLExtras.h"
+#include <map>
+
+namespace fusor::test {
+namespace {
+
+struct Fused {
+  std::unique_ptr<ir::Module> module;
+  std::map<std::string, unsigned> count; // "kind name" -> how many
+  unsigned bare = 0;                     // ops outside fusions but for views, generators and the return
+};
+
+Fused trainStep(int64_t layers, ir::DType precision) {
+  Fused fused;
+  fused.module = nn::gptForward({.layers = layers});
+  passes::PassOptions options;
+  options.precision = precision;
+  passes::PassContext context(options);
+  EXPECT_SUCCESS(passes::runPipeline(*fused.module, passes::PipelineKind::train, context));
+  for (const ir::Op &op : fused.module->function("train_step")->block().ops()) {
+    bool isFree = op.def().isTerminator || op.operands().empty() || op.def().lowering == ir::Lowering::view;
+    if (op.is("fusion"))
+      ++fused.count[op.attr<std::string>("kind") + " " + op.attr<std::string>("name")];
+    else
+      fused.bare += !isFree;
+  }
+  return fused;
+}
+
+// True for a cluster that moves or casts elements and computes nothing.
+bool onlyMoves(const ir::Op &fusion) {
+  return llvm::all_of(fusion.body()->ops(), [](const ir::Op &op) {
+    return op.def().isTerminator || op.is("cast") || op.def().lowering == ir::Lowering::indexMap ||
+           op.def().lowering == ir::Lowering::view;
+  });
+}
+
+TEST(MiniGptFusions, AreTheExpectedOnes) {
+  Fused fused = trainStep(2, ir::DType::bf16);
+  std::map<std::string, unsigned> expected = {
+      {"row embedding_add_layer_norm", 1}, // embeddings and the first norm
+      {"row layer_norm", 4},               // the other norms
+      {"contraction linear", 3},           // qkv and head, bias in the epilogue
+      {"attention split_attention", 2},    // packed QKV read in place
+      {"contraction linear_add", 4},       // projections with bias and residual
+      {"contraction linear_gelu", 2},      // fc1: bias, GELU, pre-activation kept
+      {"row cross_entropy", 1},
+      {"pointwise cross_entropy_grad", 1},
+      {"contraction linear_input_grad", 7},
+      {"contraction linear_input_grad_gelu_grad_sum", 2}, // dGELU and the bias gradient
+      {"contraction linear_weight_grad", 9},
+      {"row layer_norm_grad_layer_norm_param_grad_sum", 1}, // final norm, and fc2's bias gradient
+      {"row layer_norm_grad_layer_norm_param_grad_add_sum",
+       3}, // norm backward, residual, bias gradient of the layer below
+      {"row layer_norm_grad_layer_norm_param_grad_add", 1},
+      {"attention split_attention_grad_concat", 2}, // packed dQKV written in place
+      {"column sum", 3},                            // bias gradients of qkv, and the position gradient
+      {"scatter embedding_grad", 1},
+      {"multi_tensor adamw", 2}, // parameters with and without a bf16 copy
+      {"pointwise add", 1},      // the step counter
+  };
+  EXPECT_EQ(fused.count, expected);
+  EXPECT_EQ(fused.bare, 0u);
+}
+
+TEST(MiniGptFusions, NoKernelOnlyCopiesOrTransposes) {
+  for (ir::DType precision : {ir::DType::f32, ir::DType::bf16}) {
+    Fused fused = trainStep(2, precision);
+    for (const ir::Op &op : fused.module->function("train_step")->block().ops()) {
+      if (!op.is("fusion")) continue;
+      EXPECT_FALSE(onlyMoves(op)) << ir::name(precision).str() << " @" << op.attr<std::string>("name");
+    }
+  }
+}
+
+TEST(MiniGptFusions, EveryLayerAddsTheSameNineteenKernels) {
+  auto total = [](const Fused &fused) {
+    unsigned sum = 0;
+    for (const auto &entry : fused.count) sum += entry.second;
+    return sum;
+  };
+  unsigned two = total(trainStep(2, ir::DType::bf16)), three = total(trainStep(3, ir::DType::bf16)),
+           four = total(trainStep(4, ir::DType::bf16));
+  EXPECT_EQ(three - two, four - three);
+  EXPECT_EQ(three - two, 19u);
+}
+
+} // namespace
+} // namespace fusor::test
