@@ -252,6 +252,18 @@ std::unique_ptr<ir::Module> withOneResult(const ir::Module &module, unsigned kee
   return copy;
 }
 
+/// A copy that returns the first operand of what is returned; null where that is an input or there are several results.
+std::unique_ptr<ir::Module> withEarlierResult(const ir::Module &module) {
+  auto copy = module.clone();
+  ir::Function &function = *copy->function("forward");
+  auto returns = function.returns();
+  ir::Op *last = returns.size() == 1 ? returns[0].value.op() : nullptr;
+  if (!last || last->operands().empty() || !last->operand(0u).op()) return nullptr;
+  function.setReturns({{ir::ReturnKind::result, "", last->operand(0u)}});
+  removeDead(function);
+  return copy;
+}
+
 /// A copy in which the first result of op number `index` is a new argument; null where it has none to replace.
 std::unique_ptr<ir::Module> withArgument(const ir::Module &module, unsigned index) {
   auto copy = module.clone();
@@ -280,6 +292,11 @@ std::unique_ptr<ir::Module> shrink(std::unique_ptr<ir::Module> module,
     }
   for (bool changed = true; changed;) {
     changed = false;
+    if (auto smaller = withEarlierResult(*module); smaller && fails(*smaller)) {
+      module = std::move(smaller);
+      changed = true;
+      continue;
+    }
     auto count = static_cast<unsigned>(module->function("forward")->block().ops().size());
     for (unsigned i = count; i-- > 0 && !changed;)
       if (auto smaller = withArgument(*module, i);
