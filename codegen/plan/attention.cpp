@@ -48,6 +48,14 @@ llvm::Error checkSurroundings(const FlatCluster &cluster) {
     if (op != cluster.anchor && !(op && op->is("concat")))
       return opError("attention's kernel does not store {0} {1}", op ? op->name() : "input", entry.value.type().str());
   }
+  // Each result has one place: returned, or one part of one concat along the last dim.
+  for (Value result : cluster.anchor->results()) {
+    auto uses = result.users().size(); // an entry a use
+    if (uses > 1) return opError("attention's kernel stores {0} in one place, not in {1}", result.type().str(), uses);
+  }
+  for (const Op &op : cluster.function->block().ops())
+    if (op.is("concat") && op.site().axis("axis", op.result().rank()) != 2)
+      return opError("attention's kernel stores parts of the last dim, not of another");
   return llvm::Error::success();
 }
 
