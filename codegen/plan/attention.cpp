@@ -61,6 +61,10 @@ llvm::Expected<AttentionPlan> planAttention(const FlatCluster &cluster) {
   if (!cluster.anchor || cluster.anchor->def().lowering != Lowering::attention)
     return opError("there is no attention in the cluster");
   if (auto error = checkSurroundings(cluster)) return error;
+  auto returns = cluster.function->returns();
+  for (unsigned i = 0; i < returns.size(); ++i) // two equal attentions, merged: the kernel would write only one of them
+    for (unsigned j = 0; j < i; ++j)
+      if (returns[i].value == returns[j].value) return opError("two results of the cluster are one value");
   const Op &op = *cluster.anchor;
   AttentionPlan plan;
   plan.backward = op.is("attention_grad");
@@ -90,7 +94,6 @@ llvm::Expected<AttentionPlan> planAttention(const FlatCluster &cluster) {
     plan.lseInput = op.operand(5).index();
   } else {
     views.push_back({&plan.y, op.result(0), true});
-    auto returns = cluster.function->returns();
     for (unsigned i = 0; i < returns.size(); ++i)
       if (returns[i].value == op.result(1)) plan.lseOutput = i;
   }

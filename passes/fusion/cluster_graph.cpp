@@ -179,8 +179,11 @@ std::vector<Ops> ClusterGraph::order() const {
   for (unsigned u = 0; u < units.size(); ++u)
     for (Op *op : units[u])
       for (Value operand : op->operands())
-        if (Op *from = operand ? operand.op() : nullptr)
+        if (Op *from = operand ? operand.op() : nullptr) {
+          Op *computes = producer(operand); // a view of what the unit itself computes comes along, see border()
+          if (isView(*from) && computes && unitOf[computes] == u) continue;
           if (unsigned f = unitOf[from]; f != u && after[f].insert(u)) ++waiting[u];
+        }
   std::priority_queue<unsigned, std::vector<unsigned>, std::greater<>> ready;
   for (unsigned u = 0; u < units.size(); ++u)
     if (waiting[u] == 0) ready.push(u);
