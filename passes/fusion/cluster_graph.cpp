@@ -180,8 +180,9 @@ std::vector<Ops> ClusterGraph::order() const {
     for (Op *op : units[u])
       for (Value operand : op->operands())
         if (Op *from = operand ? operand.op() : nullptr) {
-          Op *computes = producer(operand); // a view of what the unit itself computes comes along, see border()
-          if (isView(*from) && computes && unitOf[computes] == u) continue;
+          // A cluster takes views of its own values inside, so it does not wait for them.
+          Op *viewed = producer(operand);
+          if (clusterOf(op) && viewed && clusterOf(viewed) == clusterOf(op)) continue;
           if (unsigned f = unitOf[from]; f != u && after[f].insert(u)) ++waiting[u];
         }
   std::priority_queue<unsigned, std::vector<unsigned>, std::greater<>> ready;
