@@ -5,6 +5,7 @@ MAKEFLAGS += --no-print-directory
 # ccache, when there, gives the same objects in every clone and worktree.
 export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_NOHASHDIR ?= 1
+export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 CONFIGURE = $$(command -v ccache >/dev/null && echo -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 
 help:     ## this list
@@ -17,7 +18,7 @@ setup:    ## install what is missing (apt; NVRTC from PyPI where there is no CUD
 build: setup ## set up, configure, build with all cores: build/fusor
 	@echo "build: release, with g++, into build/"
 	@mkdir -p build
-	@cmake --preset release $(CONFIGURE) >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
+	@cmake --preset release -DFUSOR_PCH=ON $(CONFIGURE) >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
 	@cmake --build --preset release
 
 demo: build ## train a small MiniGPT on the machine at hand, generate, look at the fused kernels
