@@ -22,11 +22,11 @@ struct CublasLt::Functions {
   int (*preferenceCreate)(void **preference) = nullptr;
   int (*preferenceDestroy)(void *preference) = nullptr;
   int (*preferenceSet)(void *preference, int attribute, const void *value, size_t bytes) = nullptr;
-  int (*heuristic)(void *handle, void *product, void *a, void *b, void *c, void *d, void *preference, int most, void *results,
-                   int *found) = nullptr;
-  int (*multiply)(void *handle, void *product, const void *alpha, const void *a, void *aLayout, const void *b, void *bLayout,
-                  const void *beta, const void *c, void *cLayout, void *d, void *dLayout, const void *algorithm, void *workspace,
-                  size_t workspaceBytes, CudaStreamHandle stream) = nullptr;
+  int (*heuristic)(void *handle, void *product, void *a, void *b, void *c, void *d, void *preference, int most,
+                   void *results, int *found) = nullptr;
+  int (*multiply)(void *handle, void *product, const void *alpha, const void *a, void *aLayout, const void *b,
+                  void *bLayout, const void *beta, const void *c, void *cLayout, void *d, void *dLayout,
+                  const void *algorithm, void *workspace, size_t workspaceBytes, CudaStreamHandle stream) = nullptr;
 
   const char *load(const Library &library) {
     const char *missing = nullptr;
@@ -66,7 +66,8 @@ constexpr int kCompute32F = 68, kTypeF32 = 0, kTypeF16 = 2, kTypeBf16 = 14;
 constexpr int kProductTransposeA = 3, kProductTransposeB = 4, kProductEpilogue = 7, kProductBiasPointer = 8;
 constexpr int kLayoutBatchCount = 5, kLayoutBatchStride = 6;
 constexpr int kPreferWorkspaceBytes = 1, kPreferReductionSchemes = 3;
-constexpr uint32_t kReduceInComputeType = 2; // split-K partial sums in a workspace, added in one order: equal bits each run
+constexpr uint32_t kReduceInComputeType =
+    2; // split-K partial sums in a workspace, added in one order: equal bits each run
 constexpr int32_t kEpilogueBias = 4;
 
 int typeOf(DType type) { return type == DType::bf16 ? kTypeBf16 : type == DType::f16 ? kTypeF16 : kTypeF32; }
@@ -76,7 +77,8 @@ int typeOf(DType type) { return type == DType::bf16 ? kTypeBf16 : type == DType:
 std::string GemmShape::text() const {
   std::string text = llvm::formatv("{0}x{1}x{2} {3} -> {4}", m, n, k, ir::name(inputType), ir::name(outputType));
   if (batch != 1) text += llvm::formatv(", {0} times ({1}, {2} apart)", batch, batchStrideA, batchStrideB);
-  text += llvm::formatv(", a{0} {1}, b{2} {3}", transposedA ? " transposed" : "", leadingA, transposedB ? " transposed" : "", leadingB);
+  text += llvm::formatv(", a{0} {1}, b{2} {3}", transposedA ? " transposed" : "", leadingA,
+                        transposedB ? " transposed" : "", leadingB);
   return hasBias ? text + ", bias" : text;
 }
 
@@ -113,7 +115,8 @@ llvm::Expected<std::shared_ptr<const CublasLt>> CublasLt::load(const CudaContext
     return std::shared_ptr<const CublasLt>(std::move(lt));
   }
   if (log) *log = tried;
-  return llvm::make_error<DeviceError>("found no cuBLASLt; install a CUDA toolkit or PyPI's nvidia-cublas, or use --blas own" + searchText(tried));
+  return llvm::make_error<DeviceError>(
+      "found no cuBLASLt; install a CUDA toolkit or PyPI's nvidia-cublas, or use --blas own" + searchText(tried));
 }
 
 CublasLt::~CublasLt() {
@@ -129,7 +132,9 @@ llvm::Error CublasLt::check(int status, const char *call, const GemmShape &shape
 llvm::Error CublasLt::describe(const GemmShape &s, DevicePointer bias, Plan &plan) const {
   plan.library_ = this;
   plan.shape_ = s;
-  if (auto error = check(functions_->productCreate(&plan.product_, kCompute32F, kTypeF32), "cublasLtMatmulDescCreate", s)) return error;
+  if (auto error =
+          check(functions_->productCreate(&plan.product_, kCompute32F, kTypeF32), "cublasLtMatmulDescCreate", s))
+    return error;
   auto set = [&](int attribute, const void *value, size_t bytes) {
     return check(functions_->productSet(plan.product_, attribute, value, bytes), "cublasLtMatmulDescSetAttribute", s);
   };
@@ -155,36 +160,44 @@ llvm::Error CublasLt::describe(const GemmShape &s, DevicePointer bias, Plan &pla
     if (s.batch == 1) continue;
     auto count = static_cast<int32_t>(s.batch);
     int status = functions_->layoutSet(plan.layouts_[i], kLayoutBatchCount, &count, sizeof count);
-    if (status == 0) status = functions_->layoutSet(plan.layouts_[i], kLayoutBatchStride, &l.batchStride, sizeof l.batchStride);
+    if (status == 0)
+      status = functions_->layoutSet(plan.layouts_[i], kLayoutBatchStride, &l.batchStride, sizeof l.batchStride);
     if (auto error = check(status, "cublasLtMatrixLayoutSetAttribute", s)) return error;
   }
   return llvm::Error::success();
 }
 
-llvm::Expected<std::vector<GemmCandidate>> CublasLt::candidates(const GemmShape &shape, int64_t workspaceBytes, unsigned most) const {
+llvm::Expected<std::vector<GemmCandidate>> CublasLt::candidates(const GemmShape &shape, int64_t workspaceBytes,
+                                                                unsigned most) const {
   Plan plan;
   // Any aligned address: only whether there is a bias counts here.
   if (auto error = describe(shape, 256, plan)) return error;
   void *preference = nullptr;
-  if (auto error = check(functions_->preferenceCreate(&preference), "cublasLtMatmulPreferenceCreate", shape)) return error;
+  if (auto error = check(functions_->preferenceCreate(&preference), "cublasLtMatmulPreferenceCreate", shape))
+    return error;
   auto destroy = llvm::make_scope_exit([&] { functions_->preferenceDestroy(preference); });
   uint64_t bytes = workspaceBytes;
   int status = functions_->preferenceSet(preference, kPreferWorkspaceBytes, &bytes, sizeof bytes);
-  if (status == 0) status = functions_->preferenceSet(preference, kPreferReductionSchemes, &kReduceInComputeType, sizeof kReduceInComputeType);
+  if (status == 0)
+    status = functions_->preferenceSet(preference, kPreferReductionSchemes, &kReduceInComputeType,
+                                       sizeof kReduceInComputeType);
   if (auto error = check(status, "cublasLtMatmulPreferenceSetAttribute", shape)) return error;
   std::vector<HeuristicResult> results(most);
   int found = 0;
-  status = functions_->heuristic(handle_, plan.product_, plan.layouts_[0], plan.layouts_[1], plan.layouts_[2], plan.layouts_[2],
-                                 preference, static_cast<int>(most), results.data(), &found);
+  status = functions_->heuristic(handle_, plan.product_, plan.layouts_[0], plan.layouts_[1], plan.layouts_[2],
+                                 plan.layouts_[2], preference, static_cast<int>(most), results.data(), &found);
   if (auto error = check(status, "cublasLtMatmulAlgoGetHeuristic", shape)) return error;
   std::vector<GemmCandidate> candidates;
   for (int i = 0; i < found; ++i)
-    if (results[i].status == 0) candidates.push_back({results[i].algorithm, static_cast<int64_t>(results[i].workspaceBytes)});
-  if (candidates.empty()) return llvm::make_error<DeviceError>("cuBLASLt has no algorithm for " + shape.text() + "; use --blas own");
+    if (results[i].status == 0)
+      candidates.push_back({results[i].algorithm, static_cast<int64_t>(results[i].workspaceBytes)});
+  if (candidates.empty())
+    return llvm::make_error<DeviceError>("cuBLASLt has no algorithm for " + shape.text() + "; use --blas own");
   return candidates;
 }
 
-llvm::Expected<CublasLt::Plan> CublasLt::plan(const GemmShape &shape, const GemmBuffers &buffers, const GemmCandidate &candidate) const {
+llvm::Expected<CublasLt::Plan> CublasLt::plan(const GemmShape &shape, const GemmBuffers &buffers,
+                                              const GemmCandidate &candidate) const {
   Plan plan;
   if (auto error = describe(shape, buffers.bias, plan)) return error;
   plan.buffers_ = buffers;
@@ -207,10 +220,10 @@ CublasLt::Plan::~Plan() {
 llvm::Error CublasLt::Plan::run(const CudaStream &stream, DevicePointer workspace) const {
   const float one = 1, zero = 0;
   auto at = [](DevicePointer pointer) { return reinterpret_cast<void *>(pointer); };
-  return library_->check(library_->functions_->multiply(library_->handle_, product_, &one, at(buffers_.b), layouts_[0], at(buffers_.a),
-                                                        layouts_[1], &zero, at(buffers_.output), layouts_[2], at(buffers_.output),
-                                                        layouts_[2], &candidate_.algorithm, at(workspace), candidate_.workspaceBytes,
-                                                        stream.handle()),
+  return library_->check(library_->functions_->multiply(
+                             library_->handle_, product_, &one, at(buffers_.b), layouts_[0], at(buffers_.a),
+                             layouts_[1], &zero, at(buffers_.output), layouts_[2], at(buffers_.output), layouts_[2],
+                             &candidate_.algorithm, at(workspace), candidate_.workspaceBytes, stream.handle()),
                          "cublasLtMatmul", shape_);
 }
 

@@ -32,7 +32,8 @@ struct GemmCandidate {
 
 class CublasLt {
 public:
-  /// Searches as for NVRTC, and in FUSOR_CUBLASLT. `newestMajor`: of CUDA, as the driver can. The error lists what was tried.
+  /// Searches as for NVRTC, and in FUSOR_CUBLASLT. `newestMajor`: of CUDA, as the driver can. The error lists what was
+  /// tried.
   static llvm::Expected<std::shared_ptr<const CublasLt>> load(const CudaContextRef &context, SearchLog *log = nullptr);
   ~CublasLt();
   CublasLt(const CublasLt &) = delete;
@@ -41,7 +42,8 @@ public:
   std::string path() const { return library_.path(); }
 
   /// At most `most` algorithms, the library's favourite first. Errors: DeviceError when it has none.
-  llvm::Expected<std::vector<GemmCandidate>> candidates(const GemmShape &shape, int64_t workspaceBytes, unsigned most) const;
+  llvm::Expected<std::vector<GemmCandidate>> candidates(const GemmShape &shape, int64_t workspaceBytes,
+                                                        unsigned most) const;
 
   /// A product at fixed addresses, ready to be put on a stream any number of times.
   class Plan {

@@ -18,7 +18,8 @@ using namespace ir;
 namespace {
 
 template <typename... Args> llvm::Error userError(const char *format, Args &&...args) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), llvm::formatv(format, std::forward<Args>(args)...).str());
+  return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                 llvm::formatv(format, std::forward<Args>(args)...).str());
 }
 
 std::string bucketKey(const SymbolValues &symbols) {
@@ -35,7 +36,8 @@ struct FunctionCode {
   llvm::StringMap<std::unique_ptr<DeviceBucket>> buckets;
 };
 
-// Where inputs wait for their copy to the device. Two, so that the host fills one while the device still reads the other.
+// Where inputs wait for their copy to the device. Two, so that the host fills one while the device still reads the
+// other.
 struct Staging {
   PinnedMemory memory;
   int64_t bytes = 0;
@@ -46,8 +48,8 @@ struct Staging {
 class CudaProgram final : public Program {
 public:
   CudaProgram(std::unique_ptr<Module> module, const Target &target, CompileOptions options, CudaPlatform platform)
-      : Program(std::move(module), target, std::move(options)), platform_(std::move(platform)), context_(platform_.context),
-        kernels_(target_, platform_.cublasLt != nullptr), freshness_(*module_) {
+      : Program(std::move(module), target, std::move(options)), platform_(std::move(platform)),
+        context_(platform_.context), kernels_(target_, platform_.cublasLt != nullptr), freshness_(*module_) {
     if (platform_.cublasLt)
       gemms_ = std::make_unique<GemmChooser>(context_, platform_.cublasLt, platform_.cache.get(), options_.timeGemms);
     compileStats_.notes = platform_.notes;
@@ -192,11 +194,11 @@ private:
       total += static_cast<int64_t>(llvm::alignTo(*bytes, 256));
     }
     if (options_.memoryLimitBytes && total > options_.memoryLimitBytes)
-      return llvm::make_error<OutOfMemoryError>(
-          total, options_.memoryLimitBytes,
-          llvm::formatv("the persistent values alone need {0} bytes, more than the limit of {1}; a smaller width, fewer layers or a "
-                        "narrower optimizer state lower it",
-                        total, options_.memoryLimitBytes));
+      return llvm::make_error<OutOfMemoryError>(total, options_.memoryLimitBytes,
+                                                llvm::formatv("the persistent values alone need {0} bytes, more than "
+                                                              "the limit of {1}; a smaller width, fewer layers or a "
+                                                              "narrower optimizer state lower it",
+                                                              total, options_.memoryLimitBytes));
     auto memory = DeviceMemory::allocate(context_, total, "the persistent values");
     if (!memory) return memory.takeError();
     shared_.persistents = std::move(*memory);
@@ -242,7 +244,8 @@ private:
       code.codes = std::move(codes[function->name()]);
       for (const DeviceCode &step : code.codes)
         if (step.runsOnHost())
-          if (auto error = addFallback({llvm::formatv("@{0}: {1}", function->name(), step.name), step.whyHost})) return error;
+          if (auto error = addFallback({llvm::formatv("@{0}: {1}", function->name(), step.name), step.whyHost}))
+            return error;
     }
     return llvm::Error::success();
   }
@@ -288,13 +291,14 @@ private:
   llvm::Error reserve(const DeviceBucket &bucket) {
     const passes::MemoryPlan &memory = bucket.memory;
     auto advice = [&] {
-      return llvm::formatv("@{0} needs {1} bytes; a smaller batch, --accumulate N or --recompute full lower it\n{2}", memory.function,
-                           memory.peakBytes(), memory.text(5))
+      return llvm::formatv("@{0} needs {1} bytes; a smaller batch, --accumulate N or --recompute full lower it\n{2}",
+                           memory.function, memory.peakBytes(), memory.text(5))
           .str();
     };
     if (options_.memoryLimitBytes && memory.peakBytes() > options_.memoryLimitBytes)
-      return llvm::make_error<OutOfMemoryError>(memory.peakBytes(), options_.memoryLimitBytes,
-                                                llvm::formatv("over the limit of {0} bytes: ", options_.memoryLimitBytes).str() + advice());
+      return llvm::make_error<OutOfMemoryError>(
+          memory.peakBytes(), options_.memoryLimitBytes,
+          llvm::formatv("over the limit of {0} bytes: ", options_.memoryLimitBytes).str() + advice());
     auto grow = [&](DeviceMemory &held, int64_t bytes, llvm::StringRef purpose) -> llvm::Error {
       if (held ? held.bytes() >= bytes : bytes == 0) return llvm::Error::success();
       if (held)
@@ -308,7 +312,8 @@ private:
     };
     auto error = grow(shared_.arena, memory.arenaBytes, "the arena");
     if (!error) error = grow(shared_.workspace, memory.workspaceBytes, "workspaces");
-    bool usesLibrary = llvm::any_of(bucket.steps, [](const DeviceBucket::Step &step) { return step.code->gemm.has_value(); });
+    bool usesLibrary =
+        llvm::any_of(bucket.steps, [](const DeviceBucket::Step &step) { return step.code->gemm.has_value(); });
     if (!error && usesLibrary) error = grow(shared_.gemmWorkspace, GemmChooser::kWorkspaceBytes, "cuBLASLt");
     if (!error) return llvm::Error::success();
     return llvm::handleErrors(std::move(error), [&](const OutOfMemoryError &e) -> llvm::Error {
@@ -328,14 +333,17 @@ private:
 
   // --- running
 
-  llvm::Error checkOutputs(const Function &function, llvm::ArrayRef<TensorView> outputs, const SymbolValues &symbols) const {
+  llvm::Error checkOutputs(const Function &function, llvm::ArrayRef<TensorView> outputs,
+                           const SymbolValues &symbols) const {
     auto expected = resultTypes(function.name(), symbols);
     if (!expected) return expected.takeError();
     if (outputs.size() != expected->size())
-      return userError("@{0} has {1} results, {2} outputs are given", function.name(), expected->size(), outputs.size());
+      return userError("@{0} has {1} results, {2} outputs are given", function.name(), expected->size(),
+                       outputs.size());
     for (unsigned i = 0; i < outputs.size(); ++i)
       if (outputs[i].dtype != (*expected)[i].dtype || outputs[i].shape != (*expected)[i].shape)
-        return userError("output {0} of @{1} must be {2}, is {3}", i, function.name(), (*expected)[i].typeText(), outputs[i].typeText());
+        return userError("output {0} of @{1} must be {2}, is {3}", i, function.name(), (*expected)[i].typeText(),
+                         outputs[i].typeText());
     return llvm::Error::success();
   }
 
@@ -402,7 +410,8 @@ private:
 
   llvm::Error put(const DeviceBucket &bucket, const DeviceLaunch &launch) {
     switch (launch.kind) {
-    case DeviceLaunch::Kind::kernel: return stream_.launch(launch.function, launch.shape, launch.arguments, launch.name);
+    case DeviceLaunch::Kind::kernel:
+      return stream_.launch(launch.function, launch.shape, launch.arguments, launch.name);
     case DeviceLaunch::Kind::gemm: return bucket.gemms[launch.gemm].run(stream_, shared_.gemmWorkspace.address());
     case DeviceLaunch::Kind::copy: return stream_.copy(launch.to, launch.from, launch.bytes);
     case DeviceLaunch::Kind::host: return runOnHost(bucket, bucket.steps[launch.step]);
@@ -421,7 +430,8 @@ private:
     };
     if (auto error = mark()) return error;
     for (const DeviceLaunch &launch : bucket.launches) {
-      if (options_.cancel && options_.cancel->load(std::memory_order_relaxed)) return llvm::make_error<CancelledError>();
+      if (options_.cancel && options_.cancel->load(std::memory_order_relaxed))
+        return llvm::make_error<CancelledError>();
       if (auto error = put(bucket, launch)) return error;
       if (auto error = mark()) return error;
     }
@@ -432,7 +442,9 @@ private:
       auto milliseconds = events[i].millisecondsTo(events[i + 1]);
       if (!milliseconds) return milliseconds.takeError();
       const DeviceLaunch &launch = bucket.launches[i];
-      times_.push_back({launch.name, launch.kind == DeviceLaunch::Kind::copy ? "copy" : bucket.steps[launch.step].code->kind, *milliseconds});
+      times_.push_back({launch.name,
+                        launch.kind == DeviceLaunch::Kind::copy ? "copy" : bucket.steps[launch.step].code->kind,
+                        *milliseconds});
     }
     return llvm::Error::success();
   }
@@ -461,7 +473,8 @@ private:
       Value result = code.op->result(i);
       std::vector<char> raw(*passes::storageBytes(result.type(), bucket.symbols));
       writeTensor(result.type(), (*results)[i], raw.data());
-      if (auto error = stream_.upload(bucket.address(bucket.memory.buffers[step.outputs[i]].place, shared_), raw.data(), raw.size()))
+      if (auto error = stream_.upload(bucket.address(bucket.memory.buffers[step.outputs[i]].place, shared_), raw.data(),
+                                      raw.size()))
         return error;
       if (auto error = stream_.synchronize()) return error; // `raw` goes
     }
@@ -478,7 +491,8 @@ private:
           if (auto error = put(bucket, bucket.launches[i])) return error;
         return stream_.synchronize(llvm::Twine("kernel '") + bucket.launches[first].name + "'");
       };
-      auto error = number == DeviceLaunch::kBehindAllSteps ? putAll() : checkStep(code, bucket, bucket.steps[number], putAll);
+      auto error =
+          number == DeviceLaunch::kBehindAllSteps ? putAll() : checkStep(code, bucket, bucket.steps[number], putAll);
       if (error) return error;
     }
     return llvm::Error::success();
@@ -487,7 +501,8 @@ private:
   llvm::Error checkStep(const FunctionCode &code, const DeviceBucket &bucket, const DeviceBucket::Step &step,
                         llvm::function_ref<llvm::Error()> put) {
     ClusterCode described;
-    described.op = step.code->op, described.name = step.code->name, described.kind = step.code->kind, described.body = step.code->body;
+    described.op = step.code->op, described.name = step.code->name, described.kind = step.code->kind,
+    described.body = step.code->body;
     std::vector<std::vector<char>> inputs, outputs;
     if (auto error = fetch(bucket, step.inputs, step.code->inputs, inputs)) return error;
     llvm::SmallVector<const char *, 32> in;
@@ -503,8 +518,8 @@ private:
 
 } // namespace
 
-llvm::Expected<std::unique_ptr<Program>> compileForCuda(std::unique_ptr<Module> fused, const Target &target, CompileOptions options,
-                                                        CudaPlatform platform) {
+llvm::Expected<std::unique_ptr<Program>> compileForCuda(std::unique_ptr<Module> fused, const Target &target,
+                                                        CompileOptions options, CudaPlatform platform) {
   auto program = std::make_unique<CudaProgram>(std::move(fused), target, std::move(options), std::move(platform));
   if (auto error = program->prepare()) return error;
   return std::unique_ptr<Program>(std::move(program));

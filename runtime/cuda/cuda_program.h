@@ -1,7 +1,8 @@
 // A Program on an NVIDIA GPU. See runtime/execute/program.h for what it does, runtime/README.md for how.
 //
 //   compile   every op gets its code (device_code.h), kernels are compiled together (kernel_build.h), one module each
-//   run       bucket by sizes (device_bucket.h): the first time launch by launch, then one CUDA graph; inputs go up in one
+//   run       bucket by sizes (device_bucket.h): the first time launch by launch, then one CUDA graph; inputs go up in
+//   one
 //             copy, results come down in one
 #pragma once
 #include "runtime/cuda/cublaslt.h"

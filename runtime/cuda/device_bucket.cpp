@@ -46,8 +46,8 @@ llvm::Error planIo(const Function &function, DeviceBucket &bucket) {
 
 } // namespace
 
-llvm::Expected<std::unique_ptr<DeviceBucket>> makeDeviceBucket(const Function &function, llvm::ArrayRef<DeviceCode> codes,
-                                                               const SymbolValues &symbols) {
+llvm::Expected<std::unique_ptr<DeviceBucket>>
+makeDeviceBucket(const Function &function, llvm::ArrayRef<DeviceCode> codes, const SymbolValues &symbols) {
   auto bucket = std::make_unique<DeviceBucket>();
   bucket->symbols = symbols;
   llvm::DenseMap<const Op *, const DeviceCode *> codeOf;
@@ -142,10 +142,12 @@ llvm::Error DeviceBucket::bind(const CudaContextRef &context, const CudaStream &
     launches.push_back(std::move(launch));
   };
   auto addressOf = [&](Value value) { return at[memory.bufferOf[value.def()]]; };
-  for (const auto &[output, value] : memory.resultCopies) copy(io.address() + outputOffsets[output], addressOf(value), outputBytes[output]);
+  for (const auto &[output, value] : memory.resultCopies)
+    copy(io.address() + outputOffsets[output], addressOf(value), outputBytes[output]);
   for (const passes::UpdateCopy &update : memory.updateCopies)
     if (update.stagingOffset >= 0)
-      copy(shared.arena.address() + update.stagingOffset, addressOf(update.from), *passes::storageBytes(update.from.type(), symbols));
+      copy(shared.arena.address() + update.stagingOffset, addressOf(update.from),
+           *passes::storageBytes(update.from.type(), symbols));
   for (const passes::UpdateCopy &update : memory.updateCopies)
     copy(shared.persistent(update.persistent),
          update.stagingOffset >= 0 ? shared.arena.address() + update.stagingOffset : addressOf(update.from),
@@ -155,7 +157,8 @@ llvm::Error DeviceBucket::bind(const CudaContextRef &context, const CudaStream &
 }
 
 // The three arrays of every multi-tensor step, see codegen/device/multi_tensor.cuh.
-llvm::Error DeviceBucket::bindTables(llvm::ArrayRef<DevicePointer> at, const CudaContextRef &context, const CudaStream &stream) {
+llvm::Error DeviceBucket::bindTables(llvm::ArrayRef<DevicePointer> at, const CudaContextRef &context,
+                                     const CudaStream &stream) {
   std::vector<uint64_t> words;
   std::vector<size_t> firstOf(steps.size());
   for (unsigned number = 0; number < steps.size(); ++number) {
@@ -211,7 +214,8 @@ llvm::Error DeviceBucket::bindStep(unsigned number, llvm::ArrayRef<DevicePointer
     int64_t grid = evaluated(kernel.grid, symbols);
     if (grid == 0) continue;
     if (grid < 0 || grid > INT32_MAX)
-      return opError("kernel '{0}' would have {1} blocks, more than a launch can have; a smaller batch is needed", kernel.name, grid);
+      return opError("kernel '{0}' would have {1} blocks, more than a launch can have; a smaller batch is needed",
+                     kernel.name, grid);
     DeviceLaunch launch;
     launch.step = number;
     launch.name = kernels[code.kernels[i]].code.name;
@@ -235,8 +239,9 @@ llvm::Error DeviceBucket::bindStep(unsigned number, llvm::ArrayRef<DevicePointer
   return llvm::Error::success();
 }
 
-llvm::Error DeviceBucket::bindGemm(unsigned number, llvm::ArrayRef<DevicePointer> at, llvm::ArrayRef<DevicePointer> workspaces,
-                                   const CudaStream &stream, const DeviceBuffers &shared, GemmChooser &chooser) {
+llvm::Error DeviceBucket::bindGemm(unsigned number, llvm::ArrayRef<DevicePointer> at,
+                                   llvm::ArrayRef<DevicePointer> workspaces, const CudaStream &stream,
+                                   const DeviceBuffers &shared, GemmChooser &chooser) {
   const Step &step = steps[number];
   const GemmCall &call = *step.code->gemm;
   GemmShape shape;
@@ -245,7 +250,8 @@ llvm::Error DeviceBucket::bindGemm(unsigned number, llvm::ArrayRef<DevicePointer
   shape.inputType = call.a.dtype, shape.outputType = call.outputType;
   shape.transposedA = call.a.transposed, shape.transposedB = call.b.transposed;
   shape.leadingA = evaluated(call.a.leadingStride, symbols), shape.leadingB = evaluated(call.b.leadingStride, symbols);
-  shape.batchStrideA = evaluated(call.a.batchStride, symbols), shape.batchStrideB = evaluated(call.b.batchStride, symbols);
+  shape.batchStrideA = evaluated(call.a.batchStride, symbols),
+  shape.batchStrideB = evaluated(call.b.batchStride, symbols);
   shape.hasBias = call.bias.has_value();
   if (shape.m == 0 || shape.n == 0 || shape.batch == 0) return llvm::Error::success();
   GemmBuffers buffers;

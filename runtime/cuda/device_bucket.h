@@ -1,7 +1,8 @@
 // A function with all sizes known, and then with all addresses known: its memory plan, and what is put on the stream.
 //
 //   makeDeviceBucket   sizes: the plan, which steps there are, how much workspace; needs no device memory
-//   bind()             addresses: argument blocks, tables of multi-tensor kernels, GEMM plans; again when a shared buffer moved
+//   bind()             addresses: argument blocks, tables of multi-tensor kernels, GEMM plans; again when a shared
+//   buffer moved
 #pragma once
 #include "passes/memory/memory_plan.h"
 #include "runtime/cuda/device_code.h"
@@ -27,8 +28,8 @@ struct DeviceLaunch {
   CudaFunctionHandle function = nullptr;
   LaunchShape shape;
   llvm::SmallVector<uint64_t, 12> arguments;
-  unsigned gemm = 0;                 // number in DeviceBucket::gemms
-  DevicePointer to = 0, from = 0;    // copy
+  unsigned gemm = 0;              // number in DeviceBucket::gemms
+  DevicePointer to = 0, from = 0; // copy
   int64_t bytes = 0;
 };
 
@@ -72,11 +73,11 @@ private:
   llvm::SmallVector<DevicePointer, 4> workspacesOf(const Step &step, const DeviceBuffers &shared) const;
   llvm::Error bindTables(llvm::ArrayRef<DevicePointer> at, const CudaContextRef &context, const CudaStream &stream);
   DeviceMemory constantMemory_, tables_;
-  std::vector<DevicePointer> tableOf_;      // by step: pointers, sizes and chunks one after another
+  std::vector<DevicePointer> tableOf_; // by step: pointers, sizes and chunks one after another
 };
 
 /// Plans `function`, whose ops have the given code. Errors name what has no size.
-llvm::Expected<std::unique_ptr<DeviceBucket>> makeDeviceBucket(const ir::Function &function, llvm::ArrayRef<DeviceCode> codes,
-                                                               const ir::SymbolValues &symbols);
+llvm::Expected<std::unique_ptr<DeviceBucket>>
+makeDeviceBucket(const ir::Function &function, llvm::ArrayRef<DeviceCode> codes, const ir::SymbolValues &symbols);
 
 } // namespace fusor::runtime

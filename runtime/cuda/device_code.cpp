@@ -44,7 +44,8 @@ bool DeviceCode::mayOverwrite(unsigned result, unsigned operand) const {
   // Every operand that is this value; fusions may be given one twice.
   for (unsigned i = 0; i < op->operands().size(); ++i) {
     if (op->operand(i) != value) continue;
-    bool isInPlace = llvm::any_of(set.inPlace, [&](const codegen::InPlace &p) { return p.input == i && p.output == result; });
+    bool isInPlace =
+        llvm::any_of(set.inPlace, [&](const codegen::InPlace &p) { return p.input == i && p.output == result; });
     if (!isInPlace) return false;
   }
   return true;
@@ -80,7 +81,8 @@ bool DeviceKernels::lowerToLibrary(const Op &op, DeviceCode &code) {
   auto set = emitBehindGemm(op, codegen::Naming::pretty);
   if (!set) return failed(set.takeError());
   code.gemm = productCall(*plan, 0);
-  for (unsigned i = 0; i < set->kernels.size(); ++i) code.kernels.push_back(numberOf(set->kernels[i], canonical->kernels[i].source));
+  for (unsigned i = 0; i < set->kernels.size(); ++i)
+    code.kernels.push_back(numberOf(set->kernels[i], canonical->kernels[i].source));
   code.set = std::move(*set);
   return true;
 }
@@ -94,7 +96,8 @@ llvm::StringMap<std::vector<DeviceCode>> DeviceKernels::lower(const Module &modu
 
   auto lowerOp = [&](const Op &op) {
     DeviceCode code = unlowered(op);
-    if (libraryGemm_ && code.kind == codegen::name(codegen::ClusterKind::contraction) && lowerToLibrary(op, code)) return code;
+    if (libraryGemm_ && code.kind == codegen::name(codegen::ClusterKind::contraction) && lowerToLibrary(op, code))
+      return code;
     if (auto *fusion = fusionOf.lookup(&op)) {
       code.name = fusion->set.name;
       for (unsigned number : fusion->kernels) {
@@ -106,7 +109,8 @@ llvm::StringMap<std::vector<DeviceCode>> DeviceKernels::lower(const Module &modu
     }
     code.kind = "reference";
     auto refusal = refusalOf.find(&op);
-    code.whyHost = refusal != refusalOf.end() ? refusal->second : "no kernel class takes '" + op.name().str() + "' outside a fusion";
+    code.whyHost = refusal != refusalOf.end() ? refusal->second
+                                              : "no kernel class takes '" + op.name().str() + "' outside a fusion";
     return code;
   };
   llvm::StringMap<std::vector<DeviceCode>> codes;

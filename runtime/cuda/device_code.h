@@ -1,5 +1,5 @@
-// One op of a compiled function on a GPU: generated kernels, a library GEMM (perhaps with a generated loop behind it), or,
-// where no kernel class takes it, the reference on the host.
+// One op of a compiled function on a GPU: generated kernels, a library GEMM (perhaps with a generated loop behind it),
+// or, where no kernel class takes it, the reference on the host.
 #pragma once
 #include "codegen/emit/emit.h"
 #include "runtime/cpu/reference_step.h"
@@ -12,9 +12,9 @@ struct DeviceCode {
   const ir::Op *op = nullptr;
   std::string name, kind; // "layer_norm_3"; "row", ..., "reference"
   codegen::KernelSet set;
-  llvm::SmallVector<unsigned, 4> kernels; // for each kernel of the set its number among the program's
-  std::optional<GemmCall> gemm;           // runs before the kernels
-  std::string whyHost;                    // empty: it runs on the device
+  llvm::SmallVector<unsigned, 4> kernels;    // for each kernel of the set its number among the program's
+  std::optional<GemmCall> gemm;              // runs before the kernels
+  std::string whyHost;                       // empty: it runs on the device
   std::shared_ptr<const ReferenceBody> body; // on the host, and for checks
   llvm::SmallVector<ir::Value, 8> inputs;    // of the function, in the order of the kernels' inputs
 

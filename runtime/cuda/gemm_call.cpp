@@ -22,7 +22,9 @@ const LoopStep *loadBehind(const codegen::LoopPlan &plan, Value value) {
   return step && step->kind == LoopStep::Kind::load && !step->access.gather ? step : nullptr;
 }
 
-bool isProduct(const LoopStep *load) { return load && load->access.input == codegen::kAccumulator && load->access.contiguous; }
+bool isProduct(const LoopStep *load) {
+  return load && load->access.input == codegen::kAccumulator && load->access.contiguous;
+}
 
 } // namespace
 
@@ -41,7 +43,8 @@ GemmCall productCall(const ContractionPlan &plan, unsigned workspace) {
 
 std::optional<GemmCall> wholeCall(const ContractionPlan &plan) {
   const codegen::LoopPlan &epilogue = plan.epilogue;
-  if (!epilogue.sums.empty() || !epilogue.finish.empty() || !epilogue.finishStores.empty() || epilogue.stores.size() != 1)
+  if (!epilogue.sums.empty() || !epilogue.finish.empty() || !epilogue.finishStores.empty() ||
+      epilogue.stores.size() != 1)
     return std::nullopt;
   const codegen::LoopStore &store = epilogue.stores[0];
   if (store.span != Span::full || !store.access.contiguous) return std::nullopt;
@@ -54,13 +57,15 @@ std::optional<GemmCall> wholeCall(const ContractionPlan &plan) {
   // One rounding of what is stored, and below it the product, or the product and a bias.
   Value value = store.value;
   const LoopStep *step = stepOf(epilogue, value);
-  if (step && step->op && step->op->is("cast") && step->op->operand(0).dtype() == DType::f32) step = stepOf(epilogue, step->op->operand(0));
+  if (step && step->op && step->op->is("cast") && step->op->operand(0).dtype() == DType::f32)
+    step = stepOf(epilogue, step->op->operand(0));
   if (isProduct(step)) return call;
   if (!step || !step->op || !step->op->is("add") || step->result.dtype() != DType::f32) return std::nullopt;
   for (unsigned side : {0u, 1u}) {
     const LoopStep *product = stepOf(epilogue, step->op->operand(side));
     const LoopStep *bias = loadBehind(epilogue, step->op->operand(1 - side));
-    if (!isProduct(product) || !bias || bias->span != Span::column || bias->access.input == codegen::kAccumulator) continue;
+    if (!isProduct(product) || !bias || bias->span != Span::column || bias->access.input == codegen::kAccumulator)
+      continue;
     bool isVector = bias->access.offset.is(0) && !bias->access.strides.empty() && bias->access.strides.back().is(1);
     if (!isVector || bias->result.dtype() != call.outputType) continue;
     call.bias = bias->access.input;

@@ -32,15 +32,16 @@ CacheKey GemmChooser::keyOf(const GemmShape &shape) const {
       .key();
 }
 
-llvm::Expected<GemmCandidate> GemmChooser::choose(const GemmShape &shape, const GemmBuffers &buffers, const CudaStream &stream,
-                                                  DevicePointer workspace) {
+llvm::Expected<GemmCandidate> GemmChooser::choose(const GemmShape &shape, const GemmBuffers &buffers,
+                                                  const CudaStream &stream, DevicePointer workspace) {
   auto [it, isNew] = known_.try_emplace(shape.text());
   if (!isNew) return it->second;
   auto forget = [&, key = it->first](llvm::Error error) {
     known_.erase(key);
     return error;
   };
-  if (auto bytes = cache_ && timing_ ? cache_->get(kPlan, keyOf(shape)) : std::nullopt; bytes && bytes->size() == sizeof(GemmCandidate)) {
+  if (auto bytes = cache_ && timing_ ? cache_->get(kPlan, keyOf(shape)) : std::nullopt;
+      bytes && bytes->size() == sizeof(GemmCandidate)) {
     std::memcpy(&it->second, bytes->data(), sizeof(GemmCandidate));
     ++choices_.fromCache;
     return it->second;
@@ -57,10 +58,12 @@ llvm::Expected<GemmCandidate> GemmChooser::choose(const GemmShape &shape, const 
   return *best;
 }
 
-llvm::Expected<GemmCandidate> GemmChooser::fastest(const GemmShape &shape, GemmBuffers buffers, const CudaStream &stream,
-                                                   DevicePointer workspace, llvm::ArrayRef<GemmCandidate> candidates) {
+llvm::Expected<GemmCandidate> GemmChooser::fastest(const GemmShape &shape, GemmBuffers buffers,
+                                                   const CudaStream &stream, DevicePointer workspace,
+                                                   llvm::ArrayRef<GemmCandidate> candidates) {
   ++choices_.timed;
-  auto scratch = DeviceMemory::allocate(context_, shape.m * shape.n * shape.batch * ir::byteSize(shape.outputType), "timing " + shape.text());
+  auto scratch = DeviceMemory::allocate(context_, shape.m * shape.n * shape.batch * ir::byteSize(shape.outputType),
+                                        "timing " + shape.text());
   if (!scratch) return scratch.takeError();
   buffers.output = scratch->address();
   auto start = CudaEvent::create(context_, true);

@@ -37,8 +37,8 @@ CacheKey keyOf(const codegen::Kernel &kernel, const KernelBuild &build) {
 
 } // namespace
 
-llvm::Expected<std::vector<std::string>> buildKernels(llvm::ArrayRef<const codegen::Kernel *> kernels, const KernelBuild &build,
-                                                      CompileStats &stats) {
+llvm::Expected<std::vector<std::string>> buildKernels(llvm::ArrayRef<const codegen::Kernel *> kernels,
+                                                      const KernelBuild &build, CompileStats &stats) {
   auto start = std::chrono::steady_clock::now();
   std::vector<std::string> images(kernels.size());
   std::vector<llvm::Optional<llvm::Error>> failures(kernels.size());
@@ -55,7 +55,8 @@ llvm::Expected<std::vector<std::string>> buildKernels(llvm::ArrayRef<const codeg
     llvm::ThreadPool pool(llvm::hardware_concurrency(build.threads));
     for (unsigned i : missing)
       pool.async([&, i] {
-        auto compiled = build.compile({.source = kernels[i]->source, .name = kernels[i]->name, .arch = build.arch, .options = build.options});
+        auto compiled = build.compile(
+            {.source = kernels[i]->source, .name = kernels[i]->name, .arch = build.arch, .options = build.options});
         if (compiled)
           images[i] = std::move(compiled->image);
         else
@@ -76,7 +77,7 @@ llvm::Expected<std::vector<std::string>> buildKernels(llvm::ArrayRef<const codeg
       return llvm::make_error<KernelCompileError>(e.kernel().str(), e.arch().str(), e.reason().str(), std::move(log));
     });
   }
-  if (first) return std::move(first);
+  if (first) return first;
   bool isCacheWritable = true;
   for (unsigned i : missing) {
     ++stats.compiled;
@@ -97,12 +98,13 @@ llvm::Expected<std::string> archToCompileFor(llvm::StringRef target, llvm::Array
   int arch = 0;
   bool isPtx = number.consume_front("compute_");
   if ((!isPtx && !number.consume_front("sm_")) || number.consumeInteger(10, arch) || supported.empty())
-    return llvm::make_error<DeviceError>(("'" + target + "' is no CUDA architecture; expected one such as sm_90a").str());
+    return llvm::make_error<DeviceError>(
+        ("'" + target + "' is no CUDA architecture; expected one such as sm_90a").str());
   if (llvm::is_contained(supported, arch)) return target.str();
   if (arch > supported.back()) return "compute_" + std::to_string(supported.back());
-  return llvm::make_error<DeviceError>(
-      llvm::formatv("this NVRTC compiles for sm_{0} and newer, the device is {1}: install nvidia-cuda-nvrtc-cu12 and set FUSOR_NVRTC to it",
-                    supported.front(), target));
+  return llvm::make_error<DeviceError>(llvm::formatv("this NVRTC compiles for sm_{0} and newer, the device is {1}: "
+                                                     "install nvidia-cuda-nvrtc-cu12 and set FUSOR_NVRTC to it",
+                                                     supported.front(), target));
 }
 
 } // namespace fusor::runtime

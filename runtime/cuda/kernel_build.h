@@ -21,10 +21,10 @@ struct KernelBuild {
   std::string dumpDir;              // where NAME.cu goes; empty: nowhere, but for a kernel that does not compile
 };
 
-/// One image a kernel, in their order. Errors: KernelCompileError of the first kernel that does not compile, and where its
-/// text is kept.
-llvm::Expected<std::vector<std::string>> buildKernels(llvm::ArrayRef<const codegen::Kernel *> kernels, const KernelBuild &build,
-                                                      CompileStats &stats);
+/// One image a kernel, in their order. Errors: KernelCompileError of the first kernel that does not compile, and where
+/// its text is kept.
+llvm::Expected<std::vector<std::string>> buildKernels(llvm::ArrayRef<const codegen::Kernel *> kernels,
+                                                      const KernelBuild &build, CompileStats &stats);
 
 /// What to compile for on `target`, "sm_90a", by a compiler that knows `supported`: itself, or PTX of the newest known
 /// architecture where the device is newer. Errors: DeviceError where the compiler has nothing that old.

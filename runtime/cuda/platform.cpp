@@ -12,7 +12,8 @@ ir::Target cudaTarget(const CudaDevice &device, ArchTier limit) {
   ArchTier best = arch == 90 ? ArchTier::sm90a : arch >= 80 ? ArchTier::sm80 : ArchTier::simt;
   target.tier = std::min(best, limit);
   // What Hopper alone has is behind sm_90a; code for it runs on no other device.
-  target.arch = limit == ArchTier::simt && arch > 75 ? "compute_75" : "sm_" + std::to_string(arch) + (arch == 90 ? "a" : "");
+  target.arch =
+      limit == ArchTier::simt && arch > 75 ? "compute_75" : "sm_" + std::to_string(arch) + (arch == 90 ? "a" : "");
   target.hasFp8 = arch >= 89 && target.tier != ArchTier::simt;
   target.hasCublasLt = arch >= 75;
   target.sharedBytesPerBlock = device.sharedBytesPerBlock;
@@ -49,7 +50,8 @@ llvm::Expected<CudaPlatform> openCudaPlatform(const ir::Target &target, const Co
     if (cublasLt)
       platform.cublasLt = std::move(*cublasLt);
     else
-      platform.notes.push_back("GEMMs use fusor's own kernels, which are several times slower: " + llvm::toString(cublasLt.takeError()));
+      platform.notes.push_back("GEMMs use fusor's own kernels, which are several times slower: " +
+                               llvm::toString(cublasLt.takeError()));
   }
   return platform;
 }

@@ -6,7 +6,8 @@ namespace fusor::runtime {
 
 using namespace ir;
 
-llvm::Error fillConstants(const Function &function, const passes::MemoryPlan &plan, const SymbolValues &symbols, char *constants) {
+llvm::Error fillConstants(const Function &function, const passes::MemoryPlan &plan, const SymbolValues &symbols,
+                          char *constants) {
   for (const Op &op : function.block().ops()) {
     if (!op.operands().empty() || op.body() || op.def().hasSideEffectOrder) continue;
     llvm::SmallVector<RefTensor, 1> outputs;

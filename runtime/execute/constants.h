@@ -1,4 +1,5 @@
-// Values of ops without operands (iota, constant): numbers that only the sizes decide, computed when a function is planned.
+// Values of ops without operands (iota, constant): numbers that only the sizes decide, computed when a function is
+// planned.
 #pragma once
 #include "passes/memory/memory_plan.h"
 

@@ -37,7 +37,8 @@ void Freshness::changed(llvm::StringSet<> names, const llvm::StringSet<> &fresh)
   }
 }
 
-llvm::Error Freshness::refresh(llvm::ArrayRef<llvm::StringRef> names, llvm::function_ref<llvm::Error(const Persistent &)> compute) {
+llvm::Error Freshness::refresh(llvm::ArrayRef<llvm::StringRef> names,
+                               llvm::function_ref<llvm::Error(const Persistent &)> compute) {
   for (llvm::StringRef name : names) {
     if (!isStale(name)) continue;
     const Persistent &persistent = *module_.persistent(name);

@@ -19,7 +19,8 @@ public:
   /// `function` ran: what derives from its updates is stale, but for what it updated itself.
   void ran(const ir::Function &function);
   /// Calls `compute` for each of `names` that is stale, and before it for what it derives from.
-  llvm::Error refresh(llvm::ArrayRef<llvm::StringRef> names, llvm::function_ref<llvm::Error(const ir::Persistent &)> compute);
+  llvm::Error refresh(llvm::ArrayRef<llvm::StringRef> names,
+                      llvm::function_ref<llvm::Error(const ir::Persistent &)> compute);
 
 private:
   void changed(llvm::StringSet<> names, const llvm::StringSet<> &fresh);
