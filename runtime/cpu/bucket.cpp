@@ -7,7 +7,8 @@ namespace fusor::runtime {
 
 using namespace ir;
 
-llvm::Expected<std::unique_ptr<Bucket>> makeBucket(const Function &function, llvm::ArrayRef<std::unique_ptr<ClusterCode>> codes,
+llvm::Expected<std::unique_ptr<Bucket>> makeBucket(const Function &function,
+                                                   llvm::ArrayRef<std::unique_ptr<ClusterCode>> codes,
                                                    const SymbolValues &symbols, Isa isa) {
   auto bucket = std::make_unique<Bucket>();
   bucket->symbols = symbols;
