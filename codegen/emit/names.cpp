@@ -1,4 +1,6 @@
 #include "codegen/emit/names.h"
+#include "ir/types/dtype.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
 namespace fusor::codegen {
@@ -33,15 +35,24 @@ constexpr const char *kReserved[] = {
 
 } // namespace
 
-std::string identifierFrom(llvm::StringRef name) {
+std::string identifierFrom(llvm::StringRef name, unsigned most) {
+  llvm::SmallVector<llvm::StringRef, 8> parts, kept;
+  name.split(parts, '.', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+  auto isNumber = [](llvm::StringRef part) { return llvm::all_of(part, [](char c) { return llvm::isDigit(c); }); };
+  for (size_t i = 0; i < parts.size(); ++i) {
+    bool isLayers = i + 1 < parts.size() && isNumber(parts[i + 1]);
+    if (isNumber(parts[i]) || isLayers || (!kept.empty() && ir::parseDType(parts[i]))) continue;
+    kept.push_back(parts[i]);
+  }
+  if (kept.empty() && !parts.empty()) kept.push_back(parts.front());
   std::string text;
-  for (char c : name.rsplit('.').second.empty() ? name : name.rsplit('.').second) {
+  for (char c : llvm::join(llvm::makeArrayRef(kept).take_back(3), "_")) {
     bool fits = llvm::isAlnum(c) || c == '_';
     if (fits && !(text.empty() && !llvm::isAlpha(c)) && !(c == '_' && llvm::StringRef(text).endswith("_")))
       text += c; // neither a leading nor a double underscore: those names are the compiler's
     else if (!fits && !text.empty() && text.back() != '_')
       text += '_';
-    if (text.size() == 24) break;
+    if (text.size() == most) break;
   }
   while (!text.empty() && text.back() == '_') text.pop_back();
   return text.empty() ? "v" : text;

@@ -63,7 +63,8 @@ private:
   void writeKernel() {
     text_.setWriter(k_.code());
     std::string tiles = k_.count(tiles_), columns = k_.dim(plan_.columns), rows = k_.dim(plan_.rows);
-    w().line("const i64 tile = blockIdx.x % ({0}), chunk = blockIdx.x / ({0});", tiles);
+    if (!tiles_.isConstant()) tiles = "(" + tiles + ")";
+    w().line("const i64 tile = blockIdx.x % {0}, chunk = blockIdx.x / {0};", tiles);
     w().line("const i64 c = (tile * {0} + threadIdx.x){1};", threads_,
              text_.width() > 1 ? " * " + std::to_string(text_.width()) : "");
     w().line("const i64 firstRow = chunk * {0}, endRow = firstRow + {0} < {1} ? firstRow + {0} : {1};", kChunkRows, rows);

@@ -83,7 +83,7 @@ private:
     } else {
       int64_t each = arrays <= 2 ? 16 : 8;
       each = std::max<int64_t>(each / text_.width(), 1) * text_.width();
-      threads_ = std::min<int64_t>(std::max<int64_t>((columns / each + 31) / 32 * 32, 128), 512);
+      threads_ = std::min<int64_t>(std::max<int64_t>((columns / each + 31) / 32 * 32, 64), 512);
       if (!persistent_) threads_ = 256;
     }
     turns_ = (columns + threads_ * text_.width() - 1) / (threads_ * text_.width());

@@ -24,6 +24,7 @@ public:
   struct Options {
     int64_t classes = 7;    // integers are drawn from [low, classes)
     int64_t lowest = 0;
+    double deviation = 1;   // of the persistent values; arguments have 1
     double tolerance = 1;   // factor on the bounds of the dtype
     bool mayRefuse = false; // fusions without a kernel are passed over
   };
@@ -37,6 +38,8 @@ public:
   void add(std::unique_ptr<ir::Module> fused, std::vector<Symbols> runs, Options options);
 
   void run();
+  /// Replaces text in all kernels: what the checker must notice.
+  void edit(llvm::StringRef from, llvm::StringRef to);
   /// The kernels of everything added, for further checks.
   std::vector<const FunctionKernels *> kernels() const;
 

@@ -1,5 +1,6 @@
 // Kernels of loops: pointwise, row and column, over ragged shapes and dtypes, in the emulator against the reference.
 #include "tests/codegen/kernel_checker.h"
+#include "gtest/gtest-spi.h"
 #include "gtest/gtest.h"
 
 using namespace fusor::codegen::tests;
@@ -232,6 +233,23 @@ func @f(%x: i32[B, 6]) -> i32[6], i32[] {
 })",
               {{{"B", 1}}, {{"B", 40}}});
   checker.run();
+}
+
+// The checker itself: a kernel that is wrong in one place is noticed.
+TEST(Checker, SeesAWrongOperatorAndAWriteBehindTheEnd) {
+  const char *text = R"(
+dim B in 1..64
+func @f(%x: f32[B, 33], %z: f32[B, 33]) -> f32[B, 33] {
+  %y = sub %x, %z
+  return %y
+})";
+  KernelChecker subtracts, writes;
+  subtracts.add(text, {{{"B", 2}}});
+  subtracts.edit(" - ", " + ");
+  EXPECT_NONFATAL_FAILURE(subtracts.run(), "the reference has");
+  writes.add(text, {{{"B", 2}}});
+  writes.edit("const i64 count = ", "const i64 count = 1 + ");
+  EXPECT_NONFATAL_FAILURE(writes.run(), "past the end");
 }
 
 TEST(Loop, ZeroRows) {

@@ -41,8 +41,9 @@ TEST(MiniGpt, EveryKernelOfTheTinyTrainingStep) {
   KernelChecker checker;
   KernelChecker::Options options;
   options.classes = 96;
-  options.tolerance = 20; // random weights of deviation 1: sums cancel
-  for (ir::DType precision : {ir::DType::f32, ir::DType::bf16}) checker.add(trainStep("tiny", precision), {{{"B", 2}}}, options);
+  options.deviation = 0.1;
+  options.tolerance = 8; // long sums that cancel, e.g. gradients of weights
+  for (ir::DType precision : {ir::DType::f32, ir::DType::bf16}) checker.add(trainStep("tiny", precision), {{{"B", 1}}}, options);
   checker.run();
 }
 
@@ -76,7 +77,7 @@ TEST(MiniGpt, TextIsTheSameEachTimeAndSelfContained) {
 
 // The part of each kernel that is generated, all in one file. FUSOR_UPDATE_SNAPSHOTS=1 writes them anew.
 TEST(MiniGpt, KernelsAreAsCommitted) {
-  for (auto [config, precision] : {std::pair{"tiny", ir::DType::f32}, {"tiny", ir::DType::bf16}, {"seed", ir::DType::bf16}}) {
+  for (auto [config, precision] : {std::pair{"tiny", ir::DType::f32}, {"seed", ir::DType::bf16}}) {
     auto module = trainStep(config, precision);
     auto kernels = kernelsOf(*module, cuda());
     expectAllTaken(kernels);
@@ -112,8 +113,9 @@ TEST(MiniGpt, CompilesForEveryArchitecture) {
     auto kernels = kernelsOf(*module, cuda());
     for (const char *arch : {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120"}) {
       if (!nvrtc->supports(std::atoi(arch + 3))) continue;
-      // Every kernel for the oldest and for the H200, every seventh for the others: one compile is 0.1 s or more.
-      bool all = llvm::StringRef(arch) == "sm_75" || llvm::StringRef(arch) == "sm_90a";
+      // Every kernel once for the oldest and once for the newest, every seventh for the others: one compile is 0.1 s or
+      // more.
+      bool all = llvm::StringRef(arch) == (precision == ir::DType::f32 ? "sm_75" : "sm_90a");
       for (unsigned i = 0; i < kernels.kernels.size(); i += all ? 1 : 7) {
         const Kernel &kernel = kernels.kernels[i].kernel;
         std::vector<std::string> flags = {"--std=c++17"};

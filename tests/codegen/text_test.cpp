@@ -62,7 +62,11 @@ TEST(Literal, WhatHasNoDecimalIsMadeOfBits) {
 }
 
 TEST(Names, AreMadeNotTaken) {
-  EXPECT_EQ(identifierFrom("blocks.3.fc1.bias"), "bias");
+  EXPECT_EQ(identifierFrom("blocks.3.fc1.bias"), "fc1_bias");
+  EXPECT_EQ(identifierFrom("d.blocks.12.qkv.weight.bf16"), "d_qkv_weight");
+  EXPECT_EQ(identifierFrom("adamw.m.blocks.0.ln1.weight"), "m_ln1_weight");
+  EXPECT_EQ(identifierFrom("bf16"), "bf16");
+  EXPECT_EQ(identifierFrom("7.8"), "v");
   EXPECT_EQ(identifierFrom("a b/c"), "a_b_c");
   EXPECT_EQ(identifierFrom("*/ int x; /*"), "int_x");
   EXPECT_EQ(identifierFrom("3"), "v");
@@ -78,7 +82,7 @@ TEST(Names, AreUnique) {
   EXPECT_EQ(names.make("y"), "y2");
   EXPECT_EQ(names.make("x8"), "x8");
   EXPECT_EQ(names.make("x8"), "x8_2");
-  EXPECT_EQ(names.make("int"), "int2");
+  EXPECT_EQ(names.make("while"), "while2");
   EXPECT_EQ(names.make("load"), "load2"); // the device library's
 }
 
