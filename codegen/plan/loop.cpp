@@ -84,7 +84,10 @@ private:
       if (!dim)
         return opError("{0} {1} is no part of a loop over [{2}]", v.op() ? v.op()->name() : "input", v.type().str(),
                        str(llvm::ArrayRef<Dim>(plan_.domain)));
-      if (*dim >= 0) covered.set(*dim);
+      if (*dim < 0) continue;
+      if (covered.test(*dim)) // x[i] + x[j] over a loop that has no j
+        return opError("two dims of {0} are one dim of [{1}]", v.type().str(), str(llvm::ArrayRef<Dim>(plan_.domain)));
+      covered.set(*dim);
     }
     return covered;
   }
@@ -290,6 +293,7 @@ private:
     for (Value operand : op.operands())
       if (operand && isSource(operand) && !op.is("random_uniform"))
         if (auto error = addLoad(operand)) return error;
+    if (auto covered = coverage(op.result()); !covered) return covered.takeError();
     if (isReduction(op) && !reducesNothing(op)) return addReduction(op);
     LoopStep step;
     step.kind = LoopStep::Kind::formula;
