@@ -11,6 +11,7 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace fusor::codegen {
 
@@ -158,13 +159,25 @@ private:
       w().raw("#pragma unroll");
       loop.emplace(w().block("for (int j = 0; j < {0}; ++j)", turns_));
       first = llvm::formatv("(j * {0} + thread)", threads_);
-      w().line("const int c = {0}{1};", first, my);
     } else {
       loop.emplace(w().open(""));
-      w().line("const int c = thread{0};", my);
     }
-    if (isRagged_) guard.emplace(w().block("if (c < {0})", plan_.columns.value()));
+    CodeWriter inside(w().indent() + (isRagged_ ? 2 : 0));
+    CodeWriter *outside = std::exchange(writer_, &inside);
+    text_.setWriter(inside);
     body();
+    writer_ = outside;
+    text_.setWriter(*outside);
+    if (isRagged_ || usesColumn(inside.text())) w().line("const int c = {0}{1};", first, my);
+    if (isRagged_) guard.emplace(w().block("if (c < {0})", plan_.columns.value()));
+    w().append(inside.text());
+  }
+
+  static bool usesColumn(llvm::StringRef text) { // the word `c`
+    auto isPart = [](char c) { return llvm::isAlnum(c) || c == '_'; };
+    for (size_t i = 0; i < text.size(); ++i)
+      if (text[i] == 'c' && (i == 0 || !isPart(text[i - 1])) && (i + 1 == text.size() || !isPart(text[i + 1]))) return true;
+    return false;
   }
 
   void writeKernel() {
@@ -413,12 +426,13 @@ private:
     }
   }
 
-  CodeWriter &w() { return k_.code(); }
+  CodeWriter &w() { return *writer_; }
 
   LoopJob &job_;
   const LoopPlan &plan_;
   KernelBuilder k_;
   LoopText text_;
+  CodeWriter *writer_ = &k_.code(); // where lines go now
   llvm::DenseMap<const ValueDef *, unsigned> level_;
   llvm::DenseMap<const ValueDef *, const LoopStep *> steps_;
   ValueSet kept_;

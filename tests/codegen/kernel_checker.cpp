@@ -267,22 +267,31 @@ llvm::Expected<std::vector<RefTensor>> evaluateFusion(const Op &fusion, llvm::Ar
 
 } // namespace
 
-void KernelChecker::run() {
+std::string KernelChecker::text() {
   std::string text;
   unsigned number = 0;
-  for (auto &job : jobs_)
+  for (auto &job : jobs_) {
+    job->entries.clear();
     for (const DistinctKernel &distinct : job->kernels.kernels) {
       std::string entry = llvm::formatv("k{0}_{1}", number, distinct.kernel.name).str();
       llvm::StringRef source = distinct.kernel.source, name = distinct.kernel.name;
       size_t at = source.rfind("\n" + name.str() + "(");
-      ASSERT_TRUE(at != llvm::StringRef::npos) << "no kernel " << name.str() << " in\n" << source.str();
+      if (at == llvm::StringRef::npos) {
+        ADD_FAILURE() << "no kernel " << name.str() << " in\n" << source.str();
+        return text;
+      }
       text += llvm::formatv("namespace k{0} {{\n{1}{2}{3}\n}\nusing k{0}::{2};\n", number, source.take_front(at + 1), entry,
                             source.drop_front(at + 1 + name.size()))
                   .str();
       job->entries.push_back(entry);
       ++number;
     }
-  auto module = emulator::Emulator().compile(text);
+  }
+  return text;
+}
+
+void KernelChecker::run() {
+  auto module = emulator::Emulator().compile(text());
   if (!module) FAIL() << llvm::toString(module.takeError());
 
   for (auto &job : jobs_)

@@ -39,6 +39,8 @@ public:
   void add(std::unique_ptr<ir::Module> fused, std::vector<Symbols> runs, Options options);
 
   void run();
+  /// All kernels in one text, each in its own namespace under its own name: what run() compiles.
+  std::string text();
   /// Replaces text in all kernels: what the checker must notice.
   void edit(llvm::StringRef from, llvm::StringRef to);
   /// The kernels of everything added, for further checks.

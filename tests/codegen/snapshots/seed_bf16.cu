@@ -46,7 +46,6 @@ embedding_add_layer_norm__bf16_256_768(const float *__restrict__ emb_weight, con
   float sum_acc2 = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
-    const int c = (j * 32 + thread) * 8;
     #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float embedded3 = v8[j][e] + pos_weight8[j][e];                     // f32[B, 256, 768]
@@ -170,7 +169,6 @@ layer_norm__bf16_256_768(const bf16 *mid, const float *__restrict__ ln2_weight, 
   float sum_acc = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
-    const int c = (j * 32 + thread) * 8;
     #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float cast = mid8[j][e];                                            // f32[B, 256, 768]
@@ -183,7 +181,6 @@ layer_norm__bf16_256_768(const bf16 *mid, const float *__restrict__ ln2_weight, 
   float sum_acc2 = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
-    const int c = (j * 32 + thread) * 8;
     #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float cast2 = mid8[j][e];                                           // f32[B, 256, 768]
@@ -287,7 +284,6 @@ layer_norm__f32_256_768(const bf16 *__restrict__ out, const float *__restrict__ 
   float sum_acc = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
-    const int c = (j * 32 + thread) * 8;
     #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float cast = out8[j][e];                                            // f32[B, 256, 768]
@@ -300,7 +296,6 @@ layer_norm__f32_256_768(const bf16 *__restrict__ out, const float *__restrict__ 
   float sum_acc2 = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
-    const int c = (j * 32 + thread) * 8;
     #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float cast2 = out8[j][e];                                           // f32[B, 256, 768]
@@ -505,7 +500,6 @@ embedding_add_layer_norm__bf16_256_768_v2(const float *__restrict__ emb_weight, 
   float sum_acc2 = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
-    const int c = (j * 32 + thread) * 8;
     #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float embedded3 = v8[j][e] + pos_weight8[j][e];                     // f32[B, 256, 768]
@@ -591,7 +585,6 @@ layer_norm__bf16_256_768_v2(const bf16 *mid, const float *__restrict__ ln2_weigh
   float sum_acc = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
-    const int c = (j * 32 + thread) * 8;
     #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float cast = mid8[j][e];                                            // f32[B, 256, 768]
@@ -604,7 +597,6 @@ layer_norm__bf16_256_768_v2(const bf16 *mid, const float *__restrict__ ln2_weigh
   float sum_acc2 = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
-    const int c = (j * 32 + thread) * 8;
     #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float cast2 = mid8[j][e];                                           // f32[B, 256, 768]
@@ -692,7 +684,6 @@ layer_norm__f32_256_768_v2(const bf16 *__restrict__ out, const float *__restrict
   float sum_acc = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
-    const int c = (j * 32 + thread) * 8;
     #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float cast = out8[j][e];                                            // f32[B, 256, 768]
@@ -705,7 +696,6 @@ layer_norm__f32_256_768_v2(const bf16 *__restrict__ out, const float *__restrict
   float sum_acc2 = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
-    const int c = (j * 32 + thread) * 8;
     #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float cast2 = out8[j][e];                                           // f32[B, 256, 768]
