@@ -99,6 +99,15 @@ private:
     return dims;
   }
 
+  // A reduction over dims of size 1: its result is its operand.
+  static bool reducesNothing(const Op &op) {
+    Value x = op.operand(0u);
+    auto reduced = reducedDims(op.site(), x.rank());
+    for (unsigned i = 0; i < x.rank(); ++i)
+      if (reduced[i] && !x.shape()[i].is(1)) return false;
+    return true;
+  }
+
   // What `op` reduces over, and for rows the number of leading dims.
   llvm::Expected<std::pair<Over, unsigned>> classify(const Op &op) const {
     Value x = op.operand(0u);
@@ -130,7 +139,7 @@ private:
   llvm::Error chooseRows() {
     std::optional<unsigned> required;
     for (Op *op : ops_) {
-      if (!isReduction(*op)) continue;
+      if (!isReduction(*op) || reducesNothing(*op)) continue;
       auto over = classify(*op);
       if (!over) return over.takeError();
       unsigned rowDims = over->second;
@@ -285,7 +294,7 @@ private:
       if (operand && isSource(operand) && !op.is("random_uniform"))
         if (auto error = addLoad(operand)) return error;
     if (auto covered = coverage(op.result()); !covered) return covered.takeError();
-    if (isReduction(op)) return addReduction(op);
+    if (isReduction(op) && !reducesNothing(op)) return addReduction(op);
     LoopStep step;
     step.kind = LoopStep::Kind::formula;
     step.op = &op;
@@ -314,7 +323,7 @@ private:
         if (!strides) return strides.takeError();
         step.access.strides = *strides;
       }
-    } else if (op.is("reshape") && unitReshape(op.operand(0u).shape(), op.result().shape())) {
+    } else if ((op.is("reshape") && unitReshape(op.operand(0u).shape(), op.result().shape())) || isReduction(op)) {
       step.kind = LoopStep::Kind::spread;
       step.span = span_.lookup(op.operand(0u).def());
     } else if (op.def().isElementwise()) {

@@ -55,8 +55,8 @@ llvm::Expected<Compiled> compileModule(std::unique_ptr<ir::Module> module, const
   auto start = std::chrono::steady_clock::now();
   request.passes.target = device.target;
   if (device.target.kind == ir::DeviceKind::cpu && request.program.memoryLimitBytes == 0)
-    request.program.memoryLimitBytes =
-        memoryBytes(); // a plan that cannot fit is an error before it is a killed process
+    request.program.memoryLimitBytes = memoryBytes(); // what cannot fit is an error, not a killed process
+  request.program.device = device.ordinal;
   const std::string &dump = request.program.dumpDir;
   passes::PassContext context(request.passes);
   llvm::Error dumped = llvm::Error::success();
