@@ -180,7 +180,7 @@ std::unique_ptr<Step> instantiate(const ClusterCode &code, const SymbolValues &s
     for (Value result : code.op->results()) bytes.push_back(*passes::storageBytes(result.type(), symbols));
     return std::make_unique<MovementStep>(*movement, symbols, inputs, outputs, bytes);
   }
-  if (std::holds_alternative<NativePlan>(code.plan)) return makeNativeStep(*nativeOp(*code.op), symbols);
+  if (std::holds_alternative<NativePlan>(code.plan)) return makeNativeStep(*nativeOp(*code.op), symbols, isa);
   return std::make_unique<ReferenceStep>(code.body, symbols);
 }
 

@@ -1,7 +1,10 @@
 #include "runtime/cpu/native_steps.h"
 #include "ir/graph/bug.h"
 #include "ir/types/dtype.h"
+#include "runtime/cpu/lanes/dispatch.h"
+#include "runtime/cpu/loop/storage.h"
 #include "runtime/cpu/parallel.h"
+#include "runtime/cpu/scratch.h"
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -70,26 +73,107 @@ private:
   int64_t outer_ = 1, n_ = 1, inner_ = 1;
 };
 
+// Which input of the step is operand `number` of `op`: an argument of the fusion around it, or the bare op's own
+// operand. Absent for what the fusion makes itself, an iota.
+std::optional<unsigned> inputOf(const Op &op, unsigned number) {
+  if (!op.block()->parent()) return number;
+  Value operand = op.operand(number);
+  return operand.isArgument() ? std::optional<unsigned>(operand.index()) : std::nullopt;
+}
+
+// Rotary embedding in the lanes of x's dtype. The angles' cosines and sines are a table [T, half], made once per
+// launch.
+class Rope : public Step {
+public:
+  Rope(const Op &op, llvm::ArrayRef<int64_t> shape, Isa isa)
+      : dtype_(op.operand(0u).dtype()), batch_(shape[0]), tokens_(shape[1]), heads_(op.attr<int64_t>("heads")),
+        half_(shape[2] / heads_ / 2), base_(op.attr<double>("base")), isInterleaved_(op.attr<bool>("interleaved")),
+        sign_(op.attr<bool>("inverse") ? -1.0 : 1.0), x_(*inputOf(op, 0)), positions_(inputOf(op, 1)),
+        positionType_(op.operand(1).dtype()), kernels_(lanes::kernelsFor(isa)) {}
+
+  int64_t sharedBytes() const override { return tokens_ * half_ * 2 * laneBytes(laneOf(dtype_)); }
+  void run(const StepMemory &memory, Workers &workers) const override {
+    if (laneOf(dtype_) == Lane::f32)
+      run<float>(memory, workers);
+    else
+      run<double>(memory, workers);
+  }
+
+private:
+  template <typename T> void run(const StepMemory &memory, Workers &workers) const {
+    T *table = reinterpret_cast<T *>(memory.shared);
+    workers.forEach(tokens_, [&](int64_t t) {
+      double position = positions_ ? loadElement(positionType_, memory.inputs[*positions_], t) : static_cast<double>(t);
+      for (int64_t i = 0; i < half_; ++i) {
+        double angle = sign_ * position * std::pow(base_, -static_cast<double>(i) / static_cast<double>(half_));
+        table[(t * half_ + i) * 2] = static_cast<T>(std::cos(angle));
+        table[(t * half_ + i) * 2 + 1] = static_cast<T>(std::sin(angle));
+      }
+    });
+    int64_t width = heads_ * half_ * 2, first = isInterleaved_ ? 2 : 1, second = isInterleaved_ ? 1 : half_;
+    workers.forEach(batch_ * tokens_, [&](int64_t row) {
+      T *x = reinterpret_cast<T *>(threadScratch(ScratchUse::lanes, width * sizeof(T)));
+      loadLanes(kernels_, dtype_, memory.inputs[x_], row * width, 1, x, width);
+      const T *angles = table + row % tokens_ * half_ * 2;
+      for (int64_t h = 0; h < heads_; ++h)
+        for (int64_t i = 0; i < half_; ++i) {
+          T &a = x[h * half_ * 2 + i * first], &b = x[h * half_ * 2 + i * first + second];
+          T cosine = angles[i * 2], sine = angles[i * 2 + 1], rotated = a * cosine - b * sine;
+          b = b * cosine + a * sine;
+          a = rotated;
+        }
+      roundLanes(kernels_, dtype_, x, x, width);
+      storeLanes(kernels_, dtype_, x, memory.outputs[0], row * width, 1, width);
+    });
+  }
+
+  DType dtype_;
+  int64_t batch_, tokens_, heads_, half_;
+  double base_;
+  bool isInterleaved_;
+  double sign_;
+  unsigned x_;
+  std::optional<unsigned> positions_;
+  DType positionType_;
+  const lanes::Kernels &kernels_;
+};
+
+bool hasStep(const Op &op) { return op.is("amax_update") || op.is("arg_reduce") || op.is("rope"); }
+
+// The only op of a fusion but for the iota that counts rope's positions.
+const Op *onlyOp(const Block &body) {
+  const Op *only = nullptr;
+  for (const Op &op : body.ops()) {
+    if (op.def().isTerminator || op.is("iota")) continue;
+    if (only) return nullptr;
+    only = &op;
+  }
+  return only;
+}
+
 } // namespace
 
 const Op *nativeOp(const Op &op) {
-  if (op.is("amax_update") || op.is("arg_reduce")) return &op;
-  if (!op.is("fusion") || op.body()->ops().size() != 2) return nullptr;
-  const Op &only = op.body()->ops().front();
-  if (only.is("fusion") || !nativeOp(only) || only.operands().size() != op.operands().size()) return nullptr;
-  for (unsigned i = 0; i < only.operands().size(); ++i)
-    if (only.operand(i) != op.body()->argument(i)) return nullptr;
-  if (only.resultCount() != op.resultCount()) return nullptr;
-  for (unsigned i = 0; i < only.resultCount(); ++i)
-    if (op.body()->terminator()->operand(i) != only.result(i)) return nullptr;
-  return &only;
+  if (!op.is("fusion")) return hasStep(op) ? &op : nullptr;
+  const Op *only = onlyOp(*op.body());
+  if (!only || !hasStep(*only)) return nullptr;
+  for (unsigned i = 0, argument = 0; i < only->operands().size(); ++i) {
+    Value operand = only->operand(i);
+    bool counts = only->is("rope") && i == 1 && operand.op() && operand.op()->is("iota");
+    if (!counts && operand != op.body()->argument(argument++)) return nullptr;
+  }
+  if (only->resultCount() != op.resultCount()) return nullptr;
+  for (unsigned i = 0; i < only->resultCount(); ++i)
+    if (op.body()->terminator()->operand(i) != only->result(i)) return nullptr;
+  return only;
 }
 
-std::unique_ptr<Step> makeNativeStep(const Op &op, const SymbolValues &symbols) {
+std::unique_ptr<Step> makeNativeStep(const Op &op, const SymbolValues &symbols, Isa isa) {
   llvm::SmallVector<int64_t, 4> shape;
   for (const Dim &dim : op.operand(0u).shape()) shape.push_back(*dim.evaluate(symbols));
   if (op.is("amax_update")) return std::make_unique<AmaxUpdate>(op, shape[0]);
   if (op.is("arg_reduce")) return std::make_unique<ArgReduce>(op, shape);
+  if (op.is("rope")) return std::make_unique<Rope>(op, shape, isa);
   FUSOR_BUG("'{0}' has no step of its own", op.name());
 }
 

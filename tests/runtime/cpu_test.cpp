@@ -261,6 +261,21 @@ func @main(%a: f32[], %x: bf16[3, 5, 4]) -> i32[3, 4], i32[3, 5, 1] {
   expectMatchesReference(like);
 }
 
+TEST(CpuNative, RopeAtGivenAndCountedPositions) {
+  CpuCase like;
+  like.integers = 50;
+  sweep(R"(
+dim B in 0..64
+func @main(%x: DT[B, 9, 24], %p: i32[9]) -> DT[B, 9, 24], DT[B, 9, 24], DT[B, 9, 24] {
+  %a = rope %x, %p {heads = 3}
+  %b = rope %x, %p {heads = 3, interleaved = true, base = 500.0}
+  %count = iota {shape = [9]}
+  %c = rope %x, %count {heads = 3, inverse = true}
+  return %a, %b, %c
+})",
+        {"f32", "bf16", "f64"}, {1, 7}, like);
+}
+
 TEST(CpuFallback, IsCountedAndStrictRefuses) {
   auto module = parseOrFail(R"(
 func @main(%x: f32[3, 5, 4]) -> f32[3, 4] {
