@@ -3,6 +3,7 @@
 #include "frontend/api/compile_module.h"
 #include "frontend/api/config_file.h"
 #include "frontend/api/data.h"
+#include "frontend/api/dump.h"
 #include "frontend/api/errors.h"
 #include "llvm/ADT/STLExtras.h"
 #include <chrono>
@@ -111,6 +112,12 @@ public:
     return std::optional<double>(sum / static_cast<double>(count));
   }
 
+  llvm::Error dump() {
+    ir::SymbolValues symbols;
+    symbols["B"] = rows_;
+    return dumpProgram(program(), "train_step", symbols, s_.dumpDir);
+  }
+
 private:
   llvm::Expected<double> run(llvm::StringRef function, int64_t rows) {
     auto view = [&](std::vector<int32_t> &data) {
@@ -142,6 +149,7 @@ llvm::Expected<Compiled> compileTraining(const TrainSettings &s, const ChosenDev
   request.program.strict = s.strict;
   request.program.cacheDir = s.cacheDir;
   request.program.dumpDir = s.dumpDir;
+  request.program.profile = !s.dumpDir.empty();
   return compileModule(nn::gptForward(s.config), device, std::move(request));
 }
 
@@ -278,6 +286,9 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
   }
   if (saved != summary.lastStep)
     if (auto error = save(summary.lastStep)) return error;
+  summary.launchesPerStep = program.launchesPerRun(), summary.kernels = program.kernelsPerRun();
+  if (!s.dumpDir.empty() && !times.empty())
+    if (auto error = run.dump()) return error;
   if (!summary.interrupted) {
     auto evaluated = run.evaluate();
     if (!evaluated) return evaluated.takeError();
@@ -287,7 +298,6 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
   summary.msPerStep = median(times);
   if (!times.empty()) summary.hostUsPerStep = 1000 * run.hostMs() / static_cast<double>(times.size());
   summary.peakBytes = program.peakBytes();
-  summary.launchesPerStep = program.launchesPerRun(), summary.kernels = program.kernelsPerRun();
   summary.gemms = countGemms(program.module());
   for (const runtime::Fallback &fallback : program.fallbacks())
     summary.fallbacks.push_back(fallback.where + ": " + fallback.reason);

@@ -185,7 +185,7 @@ CommandLine parseCommandLine(int argc, const char *const *argv) {
   ModuleFlags emitFlags = addModule(*emitApp, *emitOptions);
   emitApp->add_option("--arch", emitOptions->archs, "sm_75,sm_90a: also compile, where an NVRTC is found")
       ->delimiter(',');
-  emitApp->add_option("--out", emitOptions->out, "folder")->required();
+  emitApp->add_option("--out", emitOptions->out, "folder; left out: sources on stdout");
 
   auto runOptions = std::make_shared<RunOptions>();
   CLI::App *runApp = verbWith("run", "run a module on .npy files", runOptions, run);

@@ -18,6 +18,7 @@ std::string words(llvm::ArrayRef<int32_t> tokens) {
 llvm::Error showFusions(Console &console, llvm::StringRef dump) {
   console.say("\nThe fused step is in " + dump + "/modules (one file a pass), the reasons in " + dump +
               "/fusions.json.\nLook at them with\n"
+              "  fusor emit config:small --precision bf16 --out kernels   the CUDA text of each kernel\n"
               "  fusor explain config:small --precision bf16     what was fused, and what was not, and why\n"
               "  fusor opt config:small --print-after all        the module after each pass");
   return llvm::Error::success();

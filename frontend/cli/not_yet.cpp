@@ -3,13 +3,10 @@
 #include <cstdio>
 
 namespace fusor::frontend::cli {
-namespace {
-int notYet(const char *verb) {
-  std::fprintf(stderr, "error: `fusor %s` is not available yet\n", verb);
+
+int emit(const CommonOptions &, const EmitOptions &) {
+  std::fprintf(stderr, "error: `fusor emit` is not available yet\n");
   return 64;
 }
-} // namespace
-
-int emit(const CommonOptions &, const EmitOptions &) { return notYet("emit"); }
 
 } // namespace fusor::frontend::cli
