@@ -1,6 +1,6 @@
 // needs: types.cuh reduce.cuh
-// The second stage of reductions over rows: partial results of chunks of rows become one. Deterministic: the order depends
-// on `count` alone.
+// The second stage of reductions over rows: partial results of chunks of rows become one. Deterministic: the order
+// depends on `count` alone.
 //
 //   columnTotal<Sum>(partials, count, columns, column, exists)   blocks of 256: thread t works on column t % 32 of the
 //                                                                block's 32 columns, all eight warps get its total
