@@ -12,8 +12,10 @@ __device__ inline T columnTotal(const T *partials, i64 count, i64 columns, i64 c
   __shared__ T slices[8][32];
   const int lane = threadIdx.x % 32, slice = threadIdx.x / 32;
   T total = Op::template identity<T>();
-  if (exists)
+  if (exists) {
+#pragma unroll 8 // loads ahead of the additions, which keep their order
     for (i64 chunk = slice; chunk < count; chunk += 8) total = Op::combine(total, partials[chunk * columns + column]);
+  }
   slices[slice][lane] = total;
   __syncthreads();
   total = slices[0][lane];

@@ -21,6 +21,7 @@ namespace {
 constexpr int64_t kMostPersistentColumns = 8192;
 constexpr int64_t kMostWarpColumns = 1024;
 constexpr int kWarpsPerBlock = 4;
+constexpr int64_t kChunkRows = 16; // of a unit with sums: fewer partial sums against more units at work
 
 class RowWriter {
 public:
@@ -59,7 +60,7 @@ private:
     }
     turns_ = (columns + threads_ * text_.width() - 1) / (threads_ * text_.width());
     isRagged_ = columns % (threads_ * text_.width()) != 0;
-    unitRows_ = plan_.sums.empty() ? 1 : isWarp_ ? 16 : 32;
+    unitRows_ = plan_.sums.empty() ? 1 : kChunkRows;
   }
   Count units() const { return Count::ceilDiv(plan_.rows, unitRows_); }
   bool keepsSums() const { return persistent_; } // running column sums in registers; else in the partials themselves
