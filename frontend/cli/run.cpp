@@ -3,7 +3,9 @@
 #include "frontend/api/tensor_files.h"
 #include "frontend/cli/load_module.h"
 #include "frontend/cli/verbs.h"
+#include "ir/graph/literal.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/raw_ostream.h"
 
 namespace fusor::frontend::cli {
 namespace {
@@ -47,13 +49,15 @@ llvm::Expected<bool> check(Console &console, const RunOptions &o, llvm::StringRe
                       expected->view().typeText());
   Comparison c = compare(found, *expected, o.atol, o.rtol);
   console.object({{"compared", stem}, {"agrees", c.agrees}, {"mismatches", c.mismatches}, {"max_abs_diff", c.worst}});
+  std::string apart = ir::realLiteral(c.worst);
   if (c.agrees)
-    console.say(llvm::formatv("{0}: agrees, at most {1:g} apart", stem, c.worst).str());
+    console.say(llvm::formatv("{0}: agrees, at most {1} apart", stem, apart).str());
   else
-    llvm::errs() << llvm::formatv("error: {0}: {1} of {2} elements differ by more than {3:g} + {4:g} x expected; the "
-                                  "first is element {5}: {6:g}, expected {7:g}; at most {8:g} apart\n",
-                                  stem, c.mismatches, found.elements(), o.atol, o.rtol, c.first, c.found, c.expected,
-                                  c.worst);
+    llvm::errs() << llvm::formatv("error: {0}: {1} of {2} elements differ by more than {3} + {4} x expected; the first "
+                                  "is element {5}: {6}, expected {7}; at most {8} apart\n",
+                                  stem, c.mismatches, found.elements(), ir::realLiteral(o.atol),
+                                  ir::realLiteral(o.rtol), c.first, ir::realLiteral(c.found),
+                                  ir::realLiteral(c.expected), apart);
   return c.agrees;
 }
 

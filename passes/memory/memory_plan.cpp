@@ -46,9 +46,9 @@ private:
   int end_ = 0;
   MemoryPlan plan_;
   llvm::DenseMap<const ValueDef *, int64_t> bytes_;
-  llvm::DenseMap<const ValueDef *, const ValueDef *> root_;   // of views: whose bytes they are
-  llvm::DenseMap<const ValueDef *, int> lastRead_;            // by root: the last op that reads it or a view of it
-  llvm::DenseMap<const ValueDef *, Place> claimed_;           // by root: values placed outside the arena
+  llvm::DenseMap<const ValueDef *, const ValueDef *> root_; // of views: whose bytes they are
+  llvm::DenseMap<const ValueDef *, int> lastRead_;          // by root: the last op that reads it or a view of it
+  llvm::DenseMap<const ValueDef *, Place> claimed_;         // by root: values placed outside the arena
   llvm::StringSet<> updatedInPlace_;
 
   const ValueDef *root(Value value) const {
@@ -61,10 +61,11 @@ private:
   llvm::Error measure(Value value) {
     auto bytes = storageBytes(value.type(), symbols_);
     if (!bytes)
-      return llvm::createStringError(llvm::inconvertibleErrorCode(),
-                                     llvm::formatv("@{0}: the size of %{1}, {2}, is not known: give its symbols a value",
-                                                   function_.name(), value.name(), value.type().str())
-                                         .str());
+      return llvm::createStringError(
+          llvm::inconvertibleErrorCode(),
+          llvm::formatv("@{0}: the size of %{1}, {2}, is not known: give its symbols a value", function_.name(),
+                        value.name(), value.type().str())
+              .str());
     bytes_[value.def()] = *bytes;
     return llvm::Error::success();
   }
@@ -175,7 +176,8 @@ private:
       if (!operand) continue;
       unsigned buffer = plan_.bufferOf.find(operand.def())->second;
       if (plan_.buffers[buffer].place.kind != PlaceKind::arena || llvm::is_contained(taken, buffer)) continue;
-      if (byteSize(operand.dtype()) != byteSize(value.dtype()) || plan_.buffers[buffer].bytes < bytes_.lookup(value.def()))
+      if (byteSize(operand.dtype()) != byteSize(value.dtype()) ||
+          plan_.buffers[buffer].bytes < bytes_.lookup(value.def()))
         continue;
       // The buffer may have passed from value to value: what counts is who holds it now.
       const ValueDef *holder = root(plan_.buffers[buffer].values.back());
@@ -290,15 +292,16 @@ std::optional<int64_t> storageBytes(const TensorType &type, const SymbolValues &
   return bytes;
 }
 
-llvm::Expected<MemoryPlan> planMemory(const Function &function, const SymbolValues &symbols, const MemoryOptions &options) {
+llvm::Expected<MemoryPlan> planMemory(const Function &function, const SymbolValues &symbols,
+                                      const MemoryOptions &options) {
   return Planner(function, symbols, options).run();
 }
 
 std::string MemoryPlan::text(unsigned most) const {
-  std::string text = llvm::formatv("@{0}: peak {1} bytes = arena {2} + persistent {3} + constants {4} + work "
-                                   "space {5}; at least {6} of the arena are alive at once\n",
-                                   function, peakBytes(), arenaBytes, persistentBytes, constantBytes, workspaceBytes,
-                                   lowerBoundBytes);
+  std::string text =
+      llvm::formatv("@{0}: peak {1} bytes = arena {2} + persistent {3} + constants {4} + work "
+                    "space {5}; at least {6} of the arena are alive at once\n",
+                    function, peakBytes(), arenaBytes, persistentBytes, constantBytes, workspaceBytes, lowerBoundBytes);
   std::vector<const PlannedBuffer *> order;
   for (const PlannedBuffer &buffer : buffers)
     if (buffer.place.kind == PlaceKind::arena) order.push_back(&buffer);

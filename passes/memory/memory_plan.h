@@ -4,7 +4,8 @@
 //   op 1  %g = fusion(%h, @w)   g takes over h's place       in place: each element is read where it is written
 //   op 2  %v = reshape %g       v is g                       a view has no bytes of its own
 //   op 3  %s = fusion(%v)       s needs bytes [4096, 4100)
-//         return %s, @w = %w2   w2 is @w's own buffer        where its producer may write in place; else a copy at the end
+//         return %s, @w = %w2   w2 is @w's own buffer        where its producer may write in place; else a copy at the
+//         end
 //
 // Lifetimes are by op order, which every back end keeps. Offsets are 64-byte aligned and depend on the function and the
 // symbols alone.
@@ -28,9 +29,9 @@ llvm::StringRef name(PlaceKind kind);
 
 struct Place {
   PlaceKind kind = PlaceKind::arena;
-  int64_t offset = 0;  // arena; constant: bytes into the constants
-  unsigned index = 0;  // input, output
-  std::string name;    // persistent
+  int64_t offset = 0; // arena; constant: bytes into the constants
+  unsigned index = 0; // input, output
+  std::string name;   // persistent
   bool operator==(const Place &o) const {
     return kind == o.kind && offset == o.offset && index == o.index && name == o.name;
   }
@@ -40,8 +41,8 @@ struct Place {
 struct PlannedBuffer {
   Place place;
   int64_t bytes = 0;
-  int first = 0, last = 0;                    // op numbers; arguments start at -1, returned values end at the op count
-  llvm::SmallVector<ir::Value, 2> values;     // in order of definition
+  int first = 0, last = 0;                // op numbers; arguments start at -1, returned values end at the op count
+  llvm::SmallVector<ir::Value, 2> values; // in order of definition
 };
 
 /// The new content of a persistent value that could not be written in place: copied when all ops are done.
@@ -57,19 +58,21 @@ struct MemoryPlan {
   std::vector<PlannedBuffer> buffers;
   llvm::DenseMap<const ir::ValueDef *, unsigned> bufferOf;
   std::vector<UpdateCopy> updateCopies;
-  /// Results that have a place of their own elsewhere and are copied to the caller's output at the end: {output, value}.
+  /// Results that have a place of their own elsewhere and are copied to the caller's output at the end: {output,
+  /// value}.
   std::vector<std::pair<unsigned, ir::Value>> resultCopies;
   int64_t arenaBytes = 0;      // size of the arena
   int64_t lowerBoundBytes = 0; // most arena bytes alive at one op: no plan can do with less
   int64_t constantBytes = 0;
-  int64_t workspaceBytes = 0; // of the kernels, added by the back end: partial sums, widened operands
+  int64_t workspaceBytes = 0;  // of the kernels, added by the back end: partial sums, widened operands
   int64_t persistentBytes = 0; // of all persistent values of the module
   int64_t peakBytes() const { return arenaBytes + constantBytes + workspaceBytes + persistentBytes; }
 
   const PlannedBuffer &buffer(ir::Value value) const { return buffers[bufferOf.find(value.def())->second]; }
   /// Who needs what, largest first, and the totals.
   std::string text(unsigned most = 20) const;
-  /// The plan.json of a dump: {"function":…,"arena_bytes":…,"values":[{"name":…,"type":…,"place":…,"offset":…,"bytes":…,"first":…,"last":…}]}
+  /// The plan.json of a dump:
+  /// {"function":…,"arena_bytes":…,"values":[{"name":…,"type":…,"place":…,"offset":…,"bytes":…,"first":…,"last":…}]}
   std::string json() const;
 };
 
@@ -80,8 +83,8 @@ struct MemoryOptions {
   llvm::function_ref<bool(const ir::Op &op, unsigned result, unsigned operand)> mayOverwrite;
 };
 
-/// Bytes that hold a value of `type`: its elements, and for a quantised tensor its scale (an f32 behind the elements, at
-/// the next multiple of 16).
+/// Bytes that hold a value of `type`: its elements, and for a quantised tensor its scale (an f32 behind the elements,
+/// at the next multiple of 16).
 std::optional<int64_t> storageBytes(const ir::TensorType &type, const ir::SymbolValues &symbols);
 
 /// Plans `function` under `symbols`. The error names a symbol without a value.

@@ -16,7 +16,7 @@ using namespace ir;
 
 namespace {
 
-constexpr int64_t kQueries = 64;  // of one block
+constexpr int64_t kQueries = 64;   // of one block
 constexpr int64_t kFewQueries = 2; // decoding: products with so few rows are dot products
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
@@ -42,12 +42,14 @@ public:
     return p;
   }
   /// Tokens [first, first + count) of one head, in f32: where they lie, or widened into scratch.
-  Matrix read(const View &view, bool isOutput, int64_t tokens, int64_t batch, int64_t head, int64_t first, int64_t count) {
+  Matrix read(const View &view, bool isOutput, int64_t tokens, int64_t batch, int64_t head, int64_t first,
+              int64_t count) {
     char *data = isOutput ? memory_.outputs[view.index] : const_cast<char *>(memory_.inputs[view.index]);
     int64_t at = view.offset + (batch * tokens + first) * view.rowStride + head * step_.d_;
     if (step_.dtype_ == DType::f32) return {reinterpret_cast<float *>(data) + at, view.rowStride};
     Matrix m{take(count * step_.d_), step_.d_};
-    for (int64_t i = 0; i < count; ++i) loadLanes(k_, step_.dtype_, data, at + i * view.rowStride, 1, m.row(i), step_.d_);
+    for (int64_t i = 0; i < count; ++i)
+      loadLanes(k_, step_.dtype_, data, at + i * view.rowStride, 1, m.row(i), step_.d_);
     return m;
   }
   /// Where rows of a result are computed: in the output itself, or in scratch that `write` rounds and stores.
@@ -55,7 +57,8 @@ public:
     if (step_.dtype_ != DType::f32) return {take(count * step_.d_), step_.d_};
     return read(view, true, tokens, batch, head, first, count);
   }
-  void write(const View &view, int64_t tokens, int64_t batch, int64_t head, int64_t first, int64_t count, const Matrix &m) {
+  void write(const View &view, int64_t tokens, int64_t batch, int64_t head, int64_t first, int64_t count,
+             const Matrix &m) {
     if (step_.dtype_ == DType::f32) return;
     int64_t at = view.offset + (batch * tokens + first) * view.rowStride + head * step_.d_;
     for (int64_t i = 0; i < count; ++i) {
@@ -64,7 +67,8 @@ public:
     }
   }
   /// C[m, n] = op(A) op(B) (+ C)
-  void product(int64_t m, int64_t n, int64_t k, const Matrix &a, bool transA, const Matrix &b, bool transB, const Matrix &c, bool add) {
+  void product(int64_t m, int64_t n, int64_t k, const Matrix &a, bool transA, const Matrix &b, bool transB,
+               const Matrix &c, bool add) {
     if (m <= kFewQueries && !transA) return fewRows(m, n, k, a, b, transB, c, add);
     GemmArgs args;
     args.M = m, args.N = n, args.K = k;
@@ -76,7 +80,8 @@ public:
   /// Row `query` of the scores becomes -inf where it may not see; returns what it may see within `keys`.
   Range mask(float *scores, int64_t batch, int64_t query, const Range &keys, int64_t length) const {
     Range seen = step_.keysOf(query, query, length);
-    seen = {std::clamp(seen.begin, keys.begin, keys.end) - keys.begin, std::clamp(seen.end, keys.begin, keys.end) - keys.begin};
+    seen = {std::clamp(seen.begin, keys.begin, keys.end) - keys.begin,
+            std::clamp(seen.end, keys.begin, keys.end) - keys.begin};
     seen.end = std::max(seen.begin, seen.end);
     if (step_.keyMask_) {
       const char *mask = memory_.inputs[*step_.keyMask_] + batch * step_.tk_ + keys.begin;
@@ -88,7 +93,8 @@ public:
   const lanes::Kernels &kernels() const { return k_; }
 
 private:
-  void fewRows(int64_t m, int64_t n, int64_t k, const Matrix &a, const Matrix &b, bool transB, const Matrix &c, bool add) {
+  void fewRows(int64_t m, int64_t n, int64_t k, const Matrix &a, const Matrix &b, bool transB, const Matrix &c,
+               bool add) {
     for (int64_t i = 0; i < m; ++i) {
       float *y = c.row(i);
       if (!add) std::memset(y, 0, n * 4);
@@ -104,7 +110,8 @@ private:
   float *next_;
 };
 
-AttentionStep::AttentionStep(const codegen::AttentionPlan &plan, const SymbolValues &symbols, llvm::ArrayRef<DType> inputs, Isa isa)
+AttentionStep::AttentionStep(const codegen::AttentionPlan &plan, const SymbolValues &symbols,
+                             llvm::ArrayRef<DType> inputs, Isa isa)
     : isBackward_(plan.backward), causal_(plan.causal), dtype_(plan.dtype), heads_(plan.heads), kvHeads_(plan.kvHeads),
       d_(plan.headSize), window_(plan.window), scale_(static_cast<float>(plan.scale)), lseOutput_(plan.lseOutput),
       keyMask_(plan.keyMask), kvLength_(plan.kvLength), lseInput_(plan.lseInput), isa_(isa) {
@@ -148,7 +155,8 @@ void AttentionStep::forward(const StepMemory &memory, int64_t batch, int64_t hea
   Range keys = keysOf(first, first + rows - 1, length);
   int64_t n = keys.size();
   Task task(*this, memory, rows * (2 * d_ + n + 16) + 2 * (n * d_ + 16) + 64);
-  Matrix q = task.read(q_, false, tq_, batch, head, first, rows), k = task.read(k_, false, tk_, batch, kvHead, keys.begin, n),
+  Matrix q = task.read(q_, false, tq_, batch, head, first, rows),
+         k = task.read(k_, false, tk_, batch, kvHead, keys.begin, n),
          v = task.read(v_, false, tk_, batch, kvHead, keys.begin, n);
   Matrix p{task.take(rows * n), n}, y = task.resultRows(y_, tq_, batch, head, first, rows);
   float sums[kQueries];
@@ -157,7 +165,9 @@ void AttentionStep::forward(const StepMemory &memory, int64_t batch, int64_t hea
   for (int64_t i = 0; i < rows; ++i) {
     float *s = p.row(i);
     Range seen = task.mask(s, batch, first + i, keys, length);
-    float top = kernels.f32.reduce[static_cast<int>(scale_ < 0 ? lanes::Reduce::min : lanes::Reduce::max)](s + seen.begin, seen.size()) * scale_;
+    float top = kernels.f32.reduce[static_cast<int>(scale_ < 0 ? lanes::Reduce::min : lanes::Reduce::max)](
+                    s + seen.begin, seen.size()) *
+                scale_;
     bool seesNone = seen.size() == 0 || top == -kInf;
     sums[i] = seesNone ? 0 : kernels.rows.expSum(s + seen.begin, scale_, top, s + seen.begin, seen.size());
     std::memset(s, 0, (seesNone ? n : seen.begin) * 4);
@@ -190,12 +200,15 @@ void AttentionStep::backward(const StepMemory &memory, int64_t batch, int64_t kv
       int64_t n = keys.size();
       p.stride = ds.stride = n;
       Task block = task; // its reads share the scratch after what the task keeps
-      Matrix q = block.read(q_, false, tq_, batch, head, first, rows), dy = block.read(dy_, false, tq_, batch, head, first, rows),
-             y = block.read(y_, false, tq_, batch, head, first, rows), dq = block.resultRows(dq_, tq_, batch, head, first, rows);
+      Matrix q = block.read(q_, false, tq_, batch, head, first, rows),
+             dy = block.read(dy_, false, tq_, batch, head, first, rows),
+             y = block.read(y_, false, tq_, batch, head, first, rows),
+             dq = block.resultRows(dq_, tq_, batch, head, first, rows);
       Matrix keysK{k.row(keys.begin), k.stride}, keysV{v.row(keys.begin), v.stride};
       block.product(rows, n, d_, q, false, keysK, true, p, false);
       block.product(rows, n, d_, dy, false, keysV, true, ds, false);
-      const auto *lse = reinterpret_cast<const float *>(memory.inputs[lseInput_]) + (batch * heads_ + head) * tq_ + first;
+      const auto *lse =
+          reinterpret_cast<const float *>(memory.inputs[lseInput_]) + (batch * heads_ + head) * tq_ + first;
       for (int64_t i = 0; i < rows; ++i) {
         float *pi = p.row(i), *dsi = ds.row(i);
         Range seen = block.mask(pi, batch, first + i, keys, length);

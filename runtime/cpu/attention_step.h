@@ -1,4 +1,5 @@
-// Attention and its gradient in f32, one (batch, head, block of queries) a task; keys that a block cannot see are skipped.
+// Attention and its gradient in f32, one (batch, head, block of queries) a task; keys that a block cannot see are
+// skipped.
 //
 // A block's scores over all of its keys are kept (64 queries x Tk), so the softmax is the plain one. The gradient
 // recomputes the probabilities from lse; a task owns one key-value head, so its sums need no other task.
@@ -12,11 +13,13 @@ namespace fusor::runtime {
 class AttentionStep : public Step {
 public:
   /// `inputs` are the dtypes of the cluster's inputs. The plan's dtype is not f64.
-  AttentionStep(const codegen::AttentionPlan &plan, const ir::SymbolValues &symbols, llvm::ArrayRef<ir::DType> inputs, Isa isa);
+  AttentionStep(const codegen::AttentionPlan &plan, const ir::SymbolValues &symbols, llvm::ArrayRef<ir::DType> inputs,
+                Isa isa);
   void run(const StepMemory &memory, Workers &workers) const override;
 
 private:
-  struct View { // one of q, k, v ...: element (b, t, head, e) is at offset + (b * tokens + t) * rowStride + head * d + e
+  struct View { // one of q, k, v ...: element (b, t, head, e) is at offset + (b * tokens + t) * rowStride + head * d +
+                // e
     unsigned index = 0;
     int64_t offset = 0, rowStride = 0;
   };

@@ -23,14 +23,16 @@ llvm::Error fillConstants(const Function &function, Bucket &bucket) {
     }
     if (auto error = evaluateOp(op.site(), {}, outputs, bucket.symbols)) return error;
     for (unsigned i = 0; i < outputs.size(); ++i)
-      writeTensor(op.result(i).type(), outputs[i], bucket.constants.data() + bucket.memory.buffer(op.result(i)).place.offset);
+      writeTensor(op.result(i).type(), outputs[i],
+                  bucket.constants.data() + bucket.memory.buffer(op.result(i)).place.offset);
   }
   return llvm::Error::success();
 }
 
 } // namespace
 
-llvm::Expected<std::unique_ptr<Bucket>> makeBucket(const Function &function, llvm::ArrayRef<std::unique_ptr<ClusterCode>> codes,
+llvm::Expected<std::unique_ptr<Bucket>> makeBucket(const Function &function,
+                                                   llvm::ArrayRef<std::unique_ptr<ClusterCode>> codes,
                                                    const SymbolValues &symbols, Isa isa) {
   auto bucket = std::make_unique<Bucket>();
   bucket->symbols = symbols;

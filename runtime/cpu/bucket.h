@@ -22,7 +22,8 @@ struct Bucket {
 };
 
 /// Plans `function`, whose ops have the given code (views and constants have none). Errors name what has no size.
-llvm::Expected<std::unique_ptr<Bucket>> makeBucket(const ir::Function &function, llvm::ArrayRef<std::unique_ptr<ClusterCode>> code,
+llvm::Expected<std::unique_ptr<Bucket>> makeBucket(const ir::Function &function,
+                                                   llvm::ArrayRef<std::unique_ptr<ClusterCode>> code,
                                                    const ir::SymbolValues &symbols, Isa isa);
 
 } // namespace fusor::runtime

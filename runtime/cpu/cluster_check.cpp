@@ -36,10 +36,11 @@ llvm::Error ClusterCheck::compare(llvm::StringRef function, const StepMemory &me
     for (int64_t i = 0; i < want.elements(); ++i) {
       double a = got.data[i], b = want.data[i];
       if (a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= allowed) continue;
-      return llvm::make_error<CheckError>(
-          llvm::formatv("@{0}: {1} kernel '{2}' computes {3} for element {4} of %{5}, {6}; its body gives {7}, and {8} may differ",
-                        function, code_.kind, code_.name, a, i, result.name(), result.type().str(), b, allowed)
-              .str());
+      return llvm::make_error<CheckError>(llvm::formatv("@{0}: {1} kernel '{2}' computes {3} for element {4} of %{5}, "
+                                                        "{6}; its body gives {7}, and {8} may differ",
+                                                        function, code_.kind, code_.name, a, i, result.name(),
+                                                        result.type().str(), b, allowed)
+                                              .str());
     }
   }
   return llvm::Error::success();

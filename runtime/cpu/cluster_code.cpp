@@ -36,12 +36,13 @@ llvm::Error plan(ClusterCode &code, const Target &target) {
     code.plan = std::move(*plan);
     return llvm::Error::success();
   };
-  if (hasNativeStep(op)) {
+  if (nativeOp(op)) {
     code.plan = NativePlan();
     code.kind = "native";
     return llvm::Error::success();
   }
-  bool isMultiTensor = op.is("fusion") && op.site().has("kind") && op.attr<std::string>("kind") == name(ClusterKind::multiTensor);
+  bool isMultiTensor =
+      op.is("fusion") && op.site().has("kind") && op.attr<std::string>("kind") == name(ClusterKind::multiTensor);
   if (isMultiTensor) {
     code.kind = name(ClusterKind::multiTensor).str();
     return keep(codegen::planMultiTensor(op));
@@ -50,7 +51,9 @@ llvm::Error plan(ClusterCode &code, const Target &target) {
     codegen::MultiTensorPlan norm;
     norm.isGlobalNorm = true;
     for (Value operand : op.operands())
-      norm.tensors.push_back({{static_cast<unsigned>(llvm::find(code.inputs, operand) - code.inputs.begin())}, {}, operand.type().elements()});
+      norm.tensors.push_back({{static_cast<unsigned>(llvm::find(code.inputs, operand) - code.inputs.begin())},
+                              {},
+                              operand.type().elements()});
     code.kind = name(ClusterKind::multiTensor).str();
     code.plan = std::move(norm);
     return llvm::Error::success();
@@ -89,7 +92,8 @@ bool mayOverwrite(const codegen::LoopPlan &plan, unsigned output, unsigned input
     if (step.kind != Kind::load && step.kind != Kind::random) return false;
     if (step.access.gather && step.access.gather->indices == input) return true;
     if (step.access.input != input) return false;
-    return isFinish || step.kind == Kind::random || step.span != Span::full || !step.access.contiguous || step.access.gather.has_value();
+    return isFinish || step.kind == Kind::random || step.span != Span::full || !step.access.contiguous ||
+           step.access.gather.has_value();
   };
   for (const codegen::LoopStep &step : plan.main)
     if (readsElsewhere(step, false)) return false;
@@ -130,9 +134,11 @@ bool mayOverwrite(const ClusterCode &code, unsigned result, unsigned operand) {
     if (const auto *loop = std::get_if<codegen::LoopPlan>(&code.plan)) {
       ok = mayOverwrite(*loop, result, input);
     } else if (const auto *contraction = std::get_if<codegen::ContractionPlan>(&code.plan)) {
-      ok = contraction->a.input != input && contraction->b.input != input && mayOverwrite(contraction->epilogue, result, input);
+      ok = contraction->a.input != input && contraction->b.input != input &&
+           mayOverwrite(contraction->epilogue, result, input);
     } else if (const auto *movement = std::get_if<codegen::MovementPlan>(&code.plan)) {
-      ok = movement->startsFrom == input && llvm::none_of(movement->copies, [&](auto &copy) { return copy.input == input; });
+      ok = movement->startsFrom == input &&
+           llvm::none_of(movement->copies, [&](auto &copy) { return copy.input == input; });
     } else if (const auto *tensors = std::get_if<codegen::MultiTensorPlan>(&code.plan)) {
       unsigned uses = 0;
       for (const auto &tensor : tensors->tensors) {
@@ -140,11 +146,12 @@ bool mayOverwrite(const ClusterCode &code, unsigned result, unsigned operand) {
         if (in == tensor.inputs.end()) continue;
         ++uses;
         auto out = llvm::find(tensor.outputs, result);
-        ok = out != tensor.outputs.end() && mayOverwrite(tensors->loop, out - tensor.outputs.begin(), in - tensor.inputs.begin());
+        ok = out != tensor.outputs.end() &&
+             mayOverwrite(tensors->loop, out - tensor.outputs.begin(), in - tensor.inputs.begin());
       }
       ok &= uses == 1 && !llvm::is_contained(tensors->sharedInputs, input);
     } else if (std::holds_alternative<NativePlan>(code.plan)) {
-      ok = code.op->is("amax_update") && result == input && result < 2;
+      ok = nativeOp(*code.op)->is("amax_update") && result == input && result < 2;
     }
     if (!ok) return false;
   }
@@ -158,11 +165,14 @@ std::unique_ptr<Step> instantiate(const ClusterCode &code, const SymbolValues &s
   for (Value result : code.op->results()) outputs.push_back(result.dtype());
   LoopKernel::Options options;
   options.inputs = inputs, options.outputs = outputs, options.overlaps = overlaps, options.isa = isa;
-  if (const auto *loop = std::get_if<codegen::LoopPlan>(&code.plan)) return std::make_unique<LoopStep>(*loop, symbols, options);
-  if (const auto *gemm = std::get_if<codegen::ContractionPlan>(&code.plan)) return std::make_unique<ContractionStep>(*gemm, symbols, options);
+  if (const auto *loop = std::get_if<codegen::LoopPlan>(&code.plan))
+    return std::make_unique<LoopStep>(*loop, symbols, options);
+  if (const auto *gemm = std::get_if<codegen::ContractionPlan>(&code.plan))
+    return std::make_unique<ContractionStep>(*gemm, symbols, options);
   if (const auto *attention = std::get_if<codegen::AttentionPlan>(&code.plan))
     return std::make_unique<AttentionStep>(*attention, symbols, inputs, isa);
-  if (const auto *scatter = std::get_if<codegen::ScatterPlan>(&code.plan)) return std::make_unique<ScatterStep>(*scatter, symbols, isa);
+  if (const auto *scatter = std::get_if<codegen::ScatterPlan>(&code.plan))
+    return std::make_unique<ScatterStep>(*scatter, symbols, isa);
   if (const auto *tensors = std::get_if<codegen::MultiTensorPlan>(&code.plan))
     return std::make_unique<MultiTensorStep>(*tensors, symbols, inputs, outputs, isa);
   if (const auto *movement = std::get_if<codegen::MovementPlan>(&code.plan)) {
@@ -170,7 +180,7 @@ std::unique_ptr<Step> instantiate(const ClusterCode &code, const SymbolValues &s
     for (Value result : code.op->results()) bytes.push_back(*passes::storageBytes(result.type(), symbols));
     return std::make_unique<MovementStep>(*movement, symbols, inputs, outputs, bytes);
   }
-  if (std::holds_alternative<NativePlan>(code.plan)) return makeNativeStep(*code.op, symbols);
+  if (std::holds_alternative<NativePlan>(code.plan)) return makeNativeStep(*nativeOp(*code.op), symbols);
   return std::make_unique<ReferenceStep>(code.body, symbols);
 }
 

@@ -1,8 +1,8 @@
 // One op of a compiled function: its plan for any sizes, and from it the step for given sizes.
 #pragma once
 #include "codegen/plan/anchors.h"
-#include "runtime/cpu/reference_step.h"
 #include "runtime/cpu/isa.h"
+#include "runtime/cpu/reference_step.h"
 #include <variant>
 
 namespace fusor::runtime {
@@ -12,11 +12,11 @@ struct NativePlan {};
 
 struct ClusterCode {
   const ir::Op *op = nullptr;
-  std::string name; // of the kernel
-  std::string kind; // "row", "contraction", ..., "native", "reference"
+  std::string name;          // of the kernel
+  std::string kind;          // "row", "contraction", ..., "native", "reference"
   codegen::FlatCluster flat; // keeps the ops of the plan alive
-  std::variant<std::monostate, codegen::LoopPlan, codegen::ContractionPlan, codegen::AttentionPlan, codegen::ScatterPlan,
-               codegen::MultiTensorPlan, codegen::MovementPlan, NativePlan>
+  std::variant<std::monostate, codegen::LoopPlan, codegen::ContractionPlan, codegen::AttentionPlan,
+               codegen::ScatterPlan, codegen::MultiTensorPlan, codegen::MovementPlan, NativePlan>
       plan; // monostate: the reference
   std::string whyReference;
   llvm::SmallVector<ir::Value, 8> inputs; // of the function, in the order of the plan's inputs

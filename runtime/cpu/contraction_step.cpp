@@ -39,7 +39,9 @@ ContractionStep::ContractionStep(const codegen::ContractionPlan &plan, const Sym
 
 ContractionStep::Operand ContractionStep::operand(const codegen::ContractionPlan::Operand &plan, int64_t rows,
                                                   int64_t columns, const SymbolValues &symbols) {
-  Operand o{plan.input, plan.dtype, plan.transposed, valueOf(plan.leadingStride, symbols), valueOf(plan.batchStride, symbols), 0};
+  Operand o{
+      plan.input, plan.dtype, plan.transposed, valueOf(plan.leadingStride, symbols), valueOf(plan.batchStride, symbols),
+      0};
   o.elements = o.batchStride ? batch_ * o.batchStride : rows * columns;
   if (!isLaneType(o.dtype)) {
     o.wideOffset = sharedBytes_;
@@ -55,7 +57,8 @@ const char *ContractionStep::widened(const Operand &operand, const StepMemory &m
   const lanes::Kernels &kernels = lanes::kernelsFor(isa_);
   workers.forEach(llvm::divideCeil(operand.elements, kWidenElements), [&](int64_t task) {
     int64_t first = task * kWidenElements;
-    loadLanes(kernels, operand.dtype, data, first, 1, wide + first * 4, std::min(kWidenElements, operand.elements - first));
+    loadLanes(kernels, operand.dtype, data, first, 1, wide + first * 4,
+              std::min(kWidenElements, operand.elements - first));
   });
   return wide;
 }
@@ -64,18 +67,17 @@ void ContractionStep::run(const StepMemory &memory, Workers &workers) const {
   epilogue_->prepare(memory, workers);
   const char *a = widened(a_, memory, workers), *b = widened(b_, memory, workers);
   int64_t tiles = m_ && n_ ? tiling_.tiles() : 0;
-  workers.forEach(batch_ * tiles, [&](int64_t task) {
-    runTile(memory, a, b, task / tiles, tiling_.tile(task % tiles));
-  });
+  workers.forEach(batch_ * tiles,
+                  [&](int64_t task) { runTile(memory, a, b, task / tiles, tiling_.tile(task % tiles)); });
   epilogue_->finish(memory, workers);
 }
 
-void ContractionStep::runTile(const StepMemory &memory, const char *a, const char *b, int64_t batch, const GemmTile &tile) const {
+void ContractionStep::runTile(const StepMemory &memory, const char *a, const char *b, int64_t batch,
+                              const GemmTile &tile) const {
   int64_t size = isF64_ ? 8 : 4;
   a += batch * a_.batchStride * size;
   b += batch * b_.batchStride * size;
-  if (isDirect_)
-    return product(a, b, tile, memory.outputs[0] + ((batch * m_ + tile.row) * n_ + tile.col) * size, n_);
+  if (isDirect_) return product(a, b, tile, memory.outputs[0] + ((batch * m_ + tile.row) * n_ + tile.col) * size, n_);
   char *c = threadScratch(ScratchUse::tile, tile.rows * tile.cols * size);
   product(a, b, tile, c, tile.cols);
   LoopRectangle at;

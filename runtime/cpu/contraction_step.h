@@ -8,7 +8,8 @@ namespace fusor::runtime {
 
 class ContractionStep : public Step {
 public:
-  ContractionStep(const codegen::ContractionPlan &plan, const ir::SymbolValues &symbols, const LoopKernel::Options &options);
+  ContractionStep(const codegen::ContractionPlan &plan, const ir::SymbolValues &symbols,
+                  const LoopKernel::Options &options);
   void run(const StepMemory &memory, Workers &workers) const override;
   int64_t sharedBytes() const override { return sharedBytes_; }
 
@@ -20,7 +21,8 @@ private:
     int64_t leading, batchStride, elements;
     int64_t wideOffset = -1; // bytes into the shared memory, where it must be widened to f32
   };
-  Operand operand(const codegen::ContractionPlan::Operand &plan, int64_t rows, int64_t columns, const ir::SymbolValues &symbols);
+  Operand operand(const codegen::ContractionPlan::Operand &plan, int64_t rows, int64_t columns,
+                  const ir::SymbolValues &symbols);
   const char *widened(const Operand &operand, const StepMemory &memory, Workers &workers) const;
   void runTile(const StepMemory &memory, const char *a, const char *b, int64_t batch, const GemmTile &tile) const;
   void product(const char *a, const char *b, const GemmTile &tile, char *c, int64_t ldc) const;

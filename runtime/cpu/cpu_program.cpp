@@ -166,14 +166,15 @@ private:
       if (options_.memoryLimitBytes && persistentBytes_ > options_.memoryLimitBytes)
         return llvm::make_error<OutOfMemoryError>(
             persistentBytes_, options_.memoryLimitBytes,
-            llvm::formatv("the persistent values alone need more than the limit of {0} bytes; a smaller width, fewer layers or a "
-                          "narrower optimizer state lower it",
-                          options_.memoryLimitBytes));
+            llvm::formatv(
+                "the persistent values alone need more than the limit of {0} bytes; a smaller width, fewer layers or a "
+                "narrower optimizer state lower it",
+                options_.memoryLimitBytes));
       Store &store = stores_[persistent->name];
       store.memory = AlignedMemory(*bytes);
       if (!store.memory)
-        return llvm::make_error<OutOfMemoryError>(persistentBytes_, 0,
-                                                  llvm::formatv("no memory for @{0}, {1} bytes", persistent->name, *bytes));
+        return llvm::make_error<OutOfMemoryError>(
+            persistentBytes_, 0, llvm::formatv("no memory for @{0}, {1} bytes", persistent->name, *bytes));
       store.isStale = persistent->kind == PersistentKind::derived;
       if (persistent->kind == PersistentKind::constant)
         std::memcpy(store.memory.data(), persistent->data->data(), std::min<size_t>(*bytes, persistent->data->size()));
@@ -269,7 +270,8 @@ private:
       if (op.def().isTerminator || op.def().lowering == Lowering::view || isConstant) continue;
       auto cluster = std::make_unique<ClusterCode>(lowerForCpu(op, target_));
       if (cluster->isReference())
-        if (auto error = addFallback({llvm::formatv("@{0}: {1}", function.name(), cluster->name), cluster->whyReference}))
+        if (auto error =
+                addFallback({llvm::formatv("@{0}: {1}", function.name(), cluster->name), cluster->whyReference}))
           return error;
       code.codes.push_back(std::move(cluster));
     }
@@ -290,8 +292,9 @@ private:
 
   llvm::Error checkMemory(const passes::MemoryPlan &memory) {
     auto text = [&](llvm::StringRef why) {
-      return llvm::formatv("{0}: @{1} needs {2} bytes; a smaller batch, --accumulate N or --recompute full lower it\n{3}", why,
-                           memory.function, memory.peakBytes(), memory.text(5))
+      return llvm::formatv(
+                 "{0}: @{1} needs {2} bytes; a smaller batch, --accumulate N or --recompute full lower it\n{3}", why,
+                 memory.function, memory.peakBytes(), memory.text(5))
           .str();
     };
     if (options_.memoryLimitBytes && memory.peakBytes() > options_.memoryLimitBytes)
@@ -310,11 +313,13 @@ private:
 
   // --- running
 
-  llvm::Error checkOutputs(const Function &function, llvm::ArrayRef<TensorView> outputs, const SymbolValues &symbols) const {
+  llvm::Error checkOutputs(const Function &function, llvm::ArrayRef<TensorView> outputs,
+                           const SymbolValues &symbols) const {
     auto expected = resultTypes(function.name(), symbols);
     if (!expected) return expected.takeError();
     if (outputs.size() != expected->size())
-      return userError("@{0} has {1} results, {2} outputs are given", function.name(), expected->size(), outputs.size());
+      return userError("@{0} has {1} results, {2} outputs are given", function.name(), expected->size(),
+                       outputs.size());
     for (unsigned i = 0; i < outputs.size(); ++i)
       if (outputs[i].dtype != (*expected)[i].dtype || outputs[i].shape != (*expected)[i].shape)
         return userError("output {0} of @{1} must be {2}, is {3}", i, function.name(), (*expected)[i].typeText(),
@@ -322,7 +327,8 @@ private:
     return llvm::Error::success();
   }
 
-  char *address(const Place &place, const Bucket &bucket, llvm::ArrayRef<char *> inputs, llvm::ArrayRef<char *> outputs) {
+  char *address(const Place &place, const Bucket &bucket, llvm::ArrayRef<char *> inputs,
+                llvm::ArrayRef<char *> outputs) {
     switch (place.kind) {
     case PlaceKind::arena: return arena_.data() + place.offset;
     case PlaceKind::input: return inputs[place.index];
@@ -333,14 +339,16 @@ private:
     llvm_unreachable("every kind of place is handled above");
   }
 
-  llvm::Error execute(FunctionCode &code, Bucket &bucket, llvm::ArrayRef<char *> inputs, llvm::ArrayRef<char *> outputs) {
+  llvm::Error execute(FunctionCode &code, Bucket &bucket, llvm::ArrayRef<char *> inputs,
+                      llvm::ArrayRef<char *> outputs) {
     std::vector<char *> at;
     for (const auto &buffer : bucket.memory.buffers) at.push_back(address(buffer.place, bucket, inputs, outputs));
     times_.clear();
     llvm::SmallVector<const char *, 32> in;
     llvm::SmallVector<char *, 32> out;
     for (const BucketStep &step : bucket.steps) {
-      if (options_.cancel && options_.cancel->load(std::memory_order_relaxed)) return llvm::make_error<CancelledError>();
+      if (options_.cancel && options_.cancel->load(std::memory_order_relaxed))
+        return llvm::make_error<CancelledError>();
       in.clear(), out.clear();
       for (unsigned buffer : step.inputs) in.push_back(at[buffer]);
       for (unsigned buffer : step.outputs) out.push_back(at[buffer]);
@@ -351,7 +359,8 @@ private:
     for (const auto &[output, value] : bucket.memory.resultCopies)
       std::memcpy(outputs[output], addressOf(value), *byteSize(value.type(), bucket.symbols));
     for (const passes::UpdateCopy &copy : bucket.memory.updateCopies)
-      if (copy.stagingOffset >= 0) std::memcpy(arena_.data() + copy.stagingOffset, addressOf(copy.from), bytesOf(copy.from));
+      if (copy.stagingOffset >= 0)
+        std::memcpy(arena_.data() + copy.stagingOffset, addressOf(copy.from), bytesOf(copy.from));
     for (const passes::UpdateCopy &copy : bucket.memory.updateCopies) {
       char *from = copy.stagingOffset >= 0 ? arena_.data() + copy.stagingOffset : addressOf(copy.from);
       char *to = stores_[copy.persistent].memory.data();
@@ -360,7 +369,8 @@ private:
     return llvm::Error::success();
   }
 
-  llvm::Error runStep(const FunctionCode &code, const Bucket &bucket, const BucketStep &step, const StepMemory &memory) {
+  llvm::Error runStep(const FunctionCode &code, const Bucket &bucket, const BucketStep &step,
+                      const StepMemory &memory) {
     if (options_.check) {
       ClusterCheck check(*step.code, memory, bucket.symbols);
       step.step->run(memory, workers_);
@@ -380,7 +390,8 @@ private:
 
 } // namespace
 
-llvm::Expected<std::unique_ptr<Program>> compileForCpu(std::unique_ptr<Module> fused, const Target &target, CompileOptions options) {
+llvm::Expected<std::unique_ptr<Program>> compileForCpu(std::unique_ptr<Module> fused, const Target &target,
+                                                       CompileOptions options) {
   auto program = std::make_unique<CpuProgram>(std::move(fused), target, std::move(options));
   if (auto error = program->prepare()) return error;
   return std::unique_ptr<Program>(std::move(program));

@@ -47,13 +47,20 @@ MovementStep::MovementStep(const codegen::MovementPlan &plan, const SymbolValues
       fillType_(outputs[0]), outputBytes_(outputBytes[0]) {
   for (size_t i = 0; i < plan.copies.size(); ++i) {
     const codegen::StridedCopy &copy = plan.copies[i];
-    Copy c{copy.input, i < plan.outputs.size() ? plan.outputs[i] : 0, {}, {}, {}, valueOf(copy.inOffset, symbols),
-           valueOf(copy.outOffset, symbols), byteSize(inputs[copy.input])};
+    Copy c{copy.input,
+           i < plan.outputs.size() ? plan.outputs[i] : 0,
+           {},
+           {},
+           {},
+           valueOf(copy.inOffset, symbols),
+           valueOf(copy.outOffset, symbols),
+           byteSize(inputs[copy.input])};
     for (unsigned d = 0; d < copy.extents.size(); ++d) {
       int64_t extent = valueOf(copy.extents[d], symbols), in = valueOf(copy.inStrides[d], symbols),
               out = valueOf(copy.outStrides[d], symbols);
       bool isDynamic = plan.dynamicOffset && (d == plan.dynamicDim || d == plan.dynamicDim + 1);
-      if (!c.extents.empty() && !isDynamic && c.inStrides.back() == in * extent && c.outStrides.back() == out * extent) {
+      if (!c.extents.empty() && !isDynamic && c.inStrides.back() == in * extent &&
+          c.outStrides.back() == out * extent) {
         c.extents.back() *= extent, c.inStrides.back() = in, c.outStrides.back() = out; // one run continues the other
         continue;
       }

@@ -46,7 +46,8 @@ int64_t MultiTensorStep::sharedBytes() const {
 
 void MultiTensorStep::run(const StepMemory &memory, Workers &workers) const {
   if (!kernel_) return globalNorm(memory, workers);
-  auto memoryOf = [&](const Tensor &tensor, llvm::SmallVectorImpl<const char *> &inputs, llvm::SmallVectorImpl<char *> &outputs) {
+  auto memoryOf = [&](const Tensor &tensor, llvm::SmallVectorImpl<const char *> &inputs,
+                      llvm::SmallVectorImpl<char *> &outputs) {
     for (unsigned input : tensor.inputs) inputs.push_back(memory.inputs[input]);
     for (unsigned input : shared_) inputs.push_back(memory.inputs[input]);
     for (unsigned output : tensor.outputs) outputs.push_back(memory.outputs[output]);
@@ -79,7 +80,8 @@ void MultiTensorStep::globalNorm(const StepMemory &memory, Workers &workers) con
       if (laneOf(tensor.dtype) == Lane::f32)
         sum += k.rows.dot(reinterpret_cast<float *>(lanes), reinterpret_cast<float *>(lanes), n);
       else
-        for (int64_t i = 0; i < n; ++i) sum += reinterpret_cast<double *>(lanes)[i] * reinterpret_cast<double *>(lanes)[i];
+        for (int64_t i = 0; i < n; ++i)
+          sum += reinterpret_cast<double *>(lanes)[i] * reinterpret_cast<double *>(lanes)[i];
     }
     partial[task] = sum;
   });

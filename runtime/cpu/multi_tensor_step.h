@@ -8,8 +8,8 @@ namespace fusor::runtime {
 class MultiTensorStep : public Step {
 public:
   /// `inputs` and `outputs` are the dtypes of the cluster's.
-  MultiTensorStep(const codegen::MultiTensorPlan &plan, const ir::SymbolValues &symbols, llvm::ArrayRef<ir::DType> inputs,
-                  llvm::ArrayRef<ir::DType> outputs, Isa isa);
+  MultiTensorStep(const codegen::MultiTensorPlan &plan, const ir::SymbolValues &symbols,
+                  llvm::ArrayRef<ir::DType> inputs, llvm::ArrayRef<ir::DType> outputs, Isa isa);
   void run(const StepMemory &memory, Workers &workers) const override;
   int64_t sharedBytes() const override;
 

@@ -17,11 +17,13 @@ class AmaxUpdate : public Step {
 public:
   AmaxUpdate(const Op &op, int64_t length)
       : length_(length), isMax_(op.attr<std::string>("algo") == "max"),
-        top_(static_cast<float>(maxFinite(op.attr<DType>("dtype")) * std::exp2(-static_cast<double>(op.attr<int64_t>("margin"))))) {}
+        top_(static_cast<float>(maxFinite(op.attr<DType>("dtype")) *
+                                std::exp2(-static_cast<double>(op.attr<int64_t>("margin"))))) {}
 
   void run(const StepMemory &memory, Workers &) const override {
     const auto *history = reinterpret_cast<const float *>(memory.inputs[0]);
-    float scale = *reinterpret_cast<const float *>(memory.inputs[1]), amax = *reinterpret_cast<const float *>(memory.inputs[2]);
+    float scale = *reinterpret_cast<const float *>(memory.inputs[1]),
+          amax = *reinterpret_cast<const float *>(memory.inputs[2]);
     auto *next = reinterpret_cast<float *>(memory.outputs[0]);
     if (next != history) std::memmove(next, history, length_ * 4);
     auto *nextScale = reinterpret_cast<float *>(memory.outputs[1]);
@@ -43,7 +45,8 @@ private:
 
 class ArgReduce : public Step {
 public:
-  ArgReduce(const Op &op, llvm::ArrayRef<int64_t> shape) : dtype_(op.operand(0u).dtype()), isMin_(op.attr<std::string>("kind") == "min") {
+  ArgReduce(const Op &op, llvm::ArrayRef<int64_t> shape)
+      : dtype_(op.operand(0u).dtype()), isMin_(op.attr<std::string>("kind") == "min") {
     unsigned axis = op.site().axis("axis", shape.size());
     for (unsigned i = 0; i < shape.size(); ++i) (i < axis ? outer_ : i == axis ? n_ : inner_) *= shape[i];
   }
@@ -69,7 +72,18 @@ private:
 
 } // namespace
 
-bool hasNativeStep(const Op &op) { return op.is("amax_update") || op.is("arg_reduce"); }
+const Op *nativeOp(const Op &op) {
+  if (op.is("amax_update") || op.is("arg_reduce")) return &op;
+  if (!op.is("fusion") || op.body()->ops().size() != 2) return nullptr;
+  const Op &only = op.body()->ops().front();
+  if (only.is("fusion") || !nativeOp(only) || only.operands().size() != op.operands().size()) return nullptr;
+  for (unsigned i = 0; i < only.operands().size(); ++i)
+    if (only.operand(i) != op.body()->argument(i)) return nullptr;
+  if (only.resultCount() != op.resultCount()) return nullptr;
+  for (unsigned i = 0; i < only.resultCount(); ++i)
+    if (op.body()->terminator()->operand(i) != only.result(i)) return nullptr;
+  return &only;
+}
 
 std::unique_ptr<Step> makeNativeStep(const Op &op, const SymbolValues &symbols) {
   llvm::SmallVector<int64_t, 4> shape;

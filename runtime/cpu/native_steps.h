@@ -5,8 +5,10 @@
 
 namespace fusor::runtime {
 
-bool hasNativeStep(const ir::Op &op);
-/// Inputs are the op's operands, outputs its results.
+/// The op itself, or the only one in a fusion that passes its operands and results on in order; null when it has no
+/// step here.
+const ir::Op *nativeOp(const ir::Op &op);
+/// For a nativeOp: inputs are its operands, outputs its results.
 std::unique_ptr<Step> makeNativeStep(const ir::Op &op, const ir::SymbolValues &symbols);
 
 } // namespace fusor::runtime

@@ -12,7 +12,9 @@ using namespace ir;
 namespace {
 
 // A quantised tensor's scale is an f32 behind its elements, at the next multiple of 16.
-int64_t scaleOffset(DType dtype, int64_t elements) { return static_cast<int64_t>(llvm::alignTo(elements * byteSize(dtype), 16)); }
+int64_t scaleOffset(DType dtype, int64_t elements) {
+  return static_cast<int64_t>(llvm::alignTo(elements * byteSize(dtype), 16));
+}
 
 } // namespace
 
@@ -28,7 +30,8 @@ ReferenceBody::ReferenceBody(const Op &op) : function_(&module_.addFunction("bod
   ValueMap map;
   llvm::SmallVector<ReturnEntry, 4> returns;
   if (op.is("fusion")) {
-    for (Value argument : op.body()->arguments()) map[argument.def()] = block.addArgument(argument.type(), argument.name());
+    for (Value argument : op.body()->arguments())
+      map[argument.def()] = block.addArgument(argument.type(), argument.name());
     cloneInto(block, *op.body(), map, CloneTerminator::no);
     for (Value yielded : op.body()->terminator()->operands()) {
       auto it = map.find(yielded.def());
@@ -68,7 +71,8 @@ std::vector<RefTensor> ReferenceBody::read(llvm::ArrayRef<const char *> inputs, 
   return tensors;
 }
 
-llvm::Expected<std::vector<RefTensor>> ReferenceBody::evaluate(llvm::ArrayRef<RefTensor> inputs, const SymbolValues &symbols) const {
+llvm::Expected<std::vector<RefTensor>> ReferenceBody::evaluate(llvm::ArrayRef<RefTensor> inputs,
+                                                               const SymbolValues &symbols) const {
   auto result = ir::evaluate(*function_, inputs, {}, symbols);
   if (!result) return result.takeError();
   return std::move(result->results);
@@ -78,8 +82,7 @@ void ReferenceStep::run(const StepMemory &memory, Workers &workers) const {
   auto results = body_->evaluate(body_->read(memory.inputs, symbols_), symbols_);
   if (!results) FUSOR_BUG("the reference cannot evaluate a step: {0}", llvm::toString(results.takeError()));
   auto returns = body_->function().returns();
-  for (unsigned i = 0; i < results->size(); ++i)
-    writeTensor(returns[i].value.type(), (*results)[i], memory.outputs[i]);
+  for (unsigned i = 0; i < results->size(); ++i) writeTensor(returns[i].value.type(), (*results)[i], memory.outputs[i]);
 }
 
 } // namespace fusor::runtime

@@ -16,7 +16,8 @@ public:
 
   /// Tensors in memory (a quantised one has its scale behind its elements) to doubles.
   std::vector<ir::RefTensor> read(llvm::ArrayRef<const char *> inputs, const ir::SymbolValues &symbols) const;
-  llvm::Expected<std::vector<ir::RefTensor>> evaluate(llvm::ArrayRef<ir::RefTensor> inputs, const ir::SymbolValues &symbols) const;
+  llvm::Expected<std::vector<ir::RefTensor>> evaluate(llvm::ArrayRef<ir::RefTensor> inputs,
+                                                      const ir::SymbolValues &symbols) const;
   const ir::Function &function() const { return *function_; }
 
 private:

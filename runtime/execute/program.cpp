@@ -67,8 +67,7 @@ llvm::Expected<SymbolValues> Program::bindSymbols(llvm::StringRef name, llvm::Ar
     for (unsigned d = 0; d < type.rank(); ++d) {
       auto expected = type.shape[d].evaluate(bound);
       if (!expected) return wrong(i, llvm::formatv("; nothing fixes {0}", type.shape[d].str()).str());
-      if (*expected != inputs[i].shape[d])
-        return wrong(i, llvm::formatv("; dim {0} must be {1}", d, *expected).str());
+      if (*expected != inputs[i].shape[d]) return wrong(i, llvm::formatv("; dim {0} must be {1}", d, *expected).str());
     }
   }
   for (const auto &entry : bound) {

@@ -1,7 +1,8 @@
 // A Program: a compiled module that runs. The same interface for every device.
 //
 //   auto program = compile(std::move(fused), target, {.threads = 2});       // Expected<std::unique_ptr<Program>>
-//   (*program)->initialize(seed);                                           // params and states get their initial values
+//   (*program)->initialize(seed);                                           // params and states get their initial
+//   values
 //   (*program)->run("step", {tokens, targets}, {loss});                     // persistent values are updated in place
 //
 // A function is planned once for every set of symbol values it is run with (a bucket); running it again plans nothing.

@@ -15,7 +15,7 @@ expect() {  # expect EXIT PATTERN ARGUMENT...: exit code, and a line of stdout o
   grep -Eq -e "$pattern" "$work/out" || { echo "fusor $*: no line matches '$pattern' in:"; tail -n 5 "$work/out"; status=1; }
 }
 expect 0 'Subcommands' --help
-expect 0 '^adamw\(' ops
+expect 0 '^ *adamw ' ops
 expect 0 '^\{.*adamw' ops --json
 expect 0 '^\| `adamw`' ops --markdown
 expect 0 '^cpu' doctor

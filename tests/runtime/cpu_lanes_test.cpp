@@ -42,7 +42,8 @@ TEST(CpuLanes, TranscendentalsAreAccurate) {
     for (const Case &c : cases) {
       kernelsFor(isa).f32.unary[static_cast<int>(c.fn)](x.data(), y.data(), x.size());
       for (size_t i = 0; i < x.size(); ++i)
-        ASSERT_LE(ulps(y[i], c.exact(x[i])), c.ulps) << isaName(isa).str() << " fn " << int(c.fn) << " at " << x[i] << ": " << y[i];
+        ASSERT_LE(ulps(y[i], c.exact(x[i])), c.ulps)
+            << isaName(isa).str() << " fn " << int(c.fn) << " at " << x[i] << ": " << y[i];
     }
   for (Isa isa : supportedIsas()) {
     kernelsFor(isa).f32.unary[static_cast<int>(Fn1::erf)](x.data(), y.data(), x.size());
@@ -66,7 +67,8 @@ TEST(CpuLanes, NarrowFormatsAreThoseOfTheIr) {
       format.encode(y.data(), codes.data(), y.size());
       for (size_t i = 0; i < x.size(); ++i) {
         double want = ir::roundTo(type, x[i]);
-        ASSERT_TRUE(y[i] == want || (std::isnan(y[i]) && std::isnan(want))) << ir::name(type).str() << " of " << x[i] << " is " << y[i] << ", not " << want;
+        ASSERT_TRUE(y[i] == want || (std::isnan(y[i]) && std::isnan(want)))
+            << ir::name(type).str() << " of " << x[i] << " is " << y[i] << ", not " << want;
         Code stored;
         ir::storeElement(type, &stored, 0, x[i]);
         if (!std::isnan(want)) {
@@ -79,7 +81,8 @@ TEST(CpuLanes, NarrowFormatsAreThoseOfTheIr) {
       format.decode(all.data(), decoded.data(), all.size());
       for (size_t i = 0; i < all.size(); ++i) {
         double want = ir::loadElement(type, all.data(), i);
-        ASSERT_TRUE(decoded[i] == want || (std::isnan(decoded[i]) && std::isnan(want))) << ir::name(type).str() << " code " << i;
+        ASSERT_TRUE(decoded[i] == want || (std::isnan(decoded[i]) && std::isnan(want)))
+            << ir::name(type).str() << " code " << i;
       }
     };
     compare(ir::DType::f16, c.f16, uint16_t());

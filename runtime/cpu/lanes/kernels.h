@@ -1,6 +1,6 @@
 #pragma once
-// The vectorised loops of the blocked interpreter, one set per instruction set (kernels_*.cpp). Every loop works on a block
-// of lanes in the L1 or L2 cache: f32 lanes for f32, narrower floats and i1, f64 lanes for f64 and integers.
+// The vectorised loops of the blocked interpreter, one set per instruction set (kernels_*.cpp). Every loop works on a
+// block of lanes in the L1 or L2 cache: f32 lanes for f32, narrower floats and i1, f64 lanes for f64 and integers.
 //
 // The translation units are compiled with flags that the processor at hand may not have, so this header is plain
 // declarations; see gemm/kernel.h.
@@ -10,10 +10,56 @@ namespace fusor::runtime::lanes {
 
 /// Functions of ir::Expr, in the order of kScalarFunctions' meaning: unary, then binary.
 enum class Fn1 : uint8_t {
-  neg, abs, exp, expm1, log, log1p, sqrt, rsqrt, sin, cos, tan, asin, acos, atan, sinh, cosh, tanh, asinh, acosh, atanh,
-  erf, floor, ceil, round, trunc, isnan, isinf, logicalNot, copy, count
+  neg,
+  abs,
+  exp,
+  expm1,
+  log,
+  log1p,
+  sqrt,
+  rsqrt,
+  sin,
+  cos,
+  tan,
+  asin,
+  acos,
+  atan,
+  sinh,
+  cosh,
+  tanh,
+  asinh,
+  acosh,
+  atanh,
+  erf,
+  floor,
+  ceil,
+  round,
+  trunc,
+  isnan,
+  isinf,
+  logicalNot,
+  copy,
+  count
 };
-enum class Fn2 : uint8_t { add, sub, mul, div, lt, le, gt, ge, eq, ne, logicalAnd, logicalOr, pow, fmod, max, min, count };
+enum class Fn2 : uint8_t {
+  add,
+  sub,
+  mul,
+  div,
+  lt,
+  le,
+  gt,
+  ge,
+  eq,
+  ne,
+  logicalAnd,
+  logicalOr,
+  pow,
+  fmod,
+  max,
+  min,
+  count
+};
 /// Which operand of a binary loop is one number for the whole loop.
 enum class Mode : uint8_t { vectors, rightScalar, leftScalar, count };
 enum class Reduce : uint8_t { sum, max, min, count };

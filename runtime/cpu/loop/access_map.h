@@ -1,4 +1,5 @@
-// codegen's Access under known symbols: where element (row, column) of a loop lies, in as few multiplications as possible.
+// codegen's Access under known symbols: where element (row, column) of a loop lies, in as few multiplications as
+// possible.
 #pragma once
 #include "codegen/plan/loop.h"
 

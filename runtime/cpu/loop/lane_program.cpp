@@ -18,9 +18,10 @@ using Home = LaneRegister::Home;
 namespace {
 
 std::optional<Fn1> unaryFunction(llvm::StringRef name) {
-  static constexpr const char *names[] = {"neg",   "abs",  "exp",   "expm1", "log",   "log1p", "sqrt", "rsqrt", "sin",   "cos",
-                                          "tan",   "asin", "acos",  "atan",  "sinh",  "cosh",  "tanh", "asinh", "acosh", "atanh",
-                                          "erf",   "floor", "ceil", "round", "trunc", "isnan", "isinf", "not"};
+  static constexpr const char *names[] = {"neg",   "abs",  "exp",   "expm1", "log",   "log1p", "sqrt",
+                                          "rsqrt", "sin",  "cos",   "tan",   "asin",  "acos",  "atan",
+                                          "sinh",  "cosh", "tanh",  "asinh", "acosh", "atanh", "erf",
+                                          "floor", "ceil", "round", "trunc", "isnan", "isinf", "not"};
   for (unsigned i = 0; i < std::size(names); ++i)
     if (name == names[i]) return static_cast<Fn1>(i);
   return std::nullopt;
@@ -62,10 +63,12 @@ public:
     switch (step.kind) {
     case LoopStep::Kind::load: return define(step, load(step));
     case LoopStep::Kind::constant:
-      return define(step, constant(roundTo(step.result.dtype(), step.op->attr<double>("value")), laneOf(step.result.dtype())));
+      return define(
+          step, constant(roundTo(step.result.dtype(), step.op->attr<double>("value")), laneOf(step.result.dtype())));
     case LoopStep::Kind::extent:
-      return define(step, constant(static_cast<double>(*product(step.op->attr<Shape>("shape")).evaluate(context_.symbols)),
-                                   laneOf(step.result.dtype())));
+      return define(step,
+                    constant(static_cast<double>(*product(step.op->attr<Shape>("shape")).evaluate(context_.symbols)),
+                             laneOf(step.result.dtype())));
     case LoopStep::Kind::iota: return define(step, iota(step));
     case LoopStep::Kind::random: return define(step, random(step));
     case LoopStep::Kind::formula: return define(step, formula(step));
@@ -149,8 +152,9 @@ private:
 
   // The register of an equal instruction, or a new one.
   int merged(LaneInstruction instruction, Span span, Lane lane) {
-    Key key{instruction.kind, instruction.fn, instruction.dtype, instruction.a, instruction.b, instruction.c,
-            instruction.number, span, lane};
+    Key key{instruction.kind,   instruction.fn, instruction.dtype,
+            instruction.a,      instruction.b,  instruction.c,
+            instruction.number, span,           lane};
     if (instruction.number == instruction.number) { // a NaN is no key
       if (auto it = made_.find(key); it != made_.end()) return it->second;
     }
@@ -209,7 +213,8 @@ private:
       load.tableRowStride = *gather->rowStride.evaluate(context_.symbols);
       load.tableRows = *gather->rows.evaluate(context_.symbols);
     }
-    bool rowsFit = step.span == Span::row ? load.map.rowsAreAffine() && load.map.rowStride() == 1 : load.map.rowsAreAffine();
+    bool rowsFit =
+        step.span == Span::row ? load.map.rowsAreAffine() && load.map.rowStride() == 1 : load.map.rowsAreAffine();
     bool columnsFit = step.span == Span::row || step.span == Span::scalar ||
                       (load.map.columnsAreAffine() && (load.map.columnStride() == 1 || context_.extents.columns == 1));
     if (isLaneType(dtype) && !load.isGather && rowsFit && columnsFit) { // read where it lies
@@ -279,7 +284,8 @@ private:
         return toLane(merged(ne, program_.registers[ne.a].span, lane(ne.a)), Lane::f32);
       }
       int reg = toLane(operands[0], laneOf(to));
-      bool holds = from == to || from == DType::i1 || (to == DType::f64) || (to == DType::f32 && laneOf(from) == Lane::f32);
+      bool holds =
+          from == to || from == DType::i1 || (to == DType::f64) || (to == DType::f32 && laneOf(from) == Lane::f32);
       return holds ? reg : rounded(reg, to);
     }
     Lane compute = Lane::f32;
@@ -383,7 +389,8 @@ private:
       if (reg >= 0) lastUse[reg] = std::max(lastUse[reg], at);
     };
     for (size_t at = 0; at < end; ++at)
-      for (int reg : {program_.block[at].dst, program_.block[at].a, program_.block[at].b, program_.block[at].c}) use(reg, at);
+      for (int reg : {program_.block[at].dst, program_.block[at].a, program_.block[at].b, program_.block[at].c})
+        use(reg, at);
     for (const LaneStore &store : program_.stores) use(store.reg, end);
     for (const LaneSum &sum : sums) use(sum.reg, end);
 

@@ -27,19 +27,19 @@ struct LaneRegister {
     accumulator, // the GEMM's result
   } home = Home::slot;
   unsigned slot = 0;
-  int64_t offset = 0;    // shared: bytes; input, output: elements
+  int64_t offset = 0; // shared: bytes; input, output: elements
   unsigned port = 0;
   int64_t rowStride = 0; // input, output: elements between rows
 };
 
 struct LaneInstruction {
   enum class Kind : uint8_t {
-    load,      // lanes from memory: loads[index]
-    constant,  // `number`
-    sum,       // a completed sum over rows: sums[index]
-    unary,     // Fn1 `fn` of a
-    binary,    // Fn2 `fn` of a, b
-    select,    // a ? b : c
+    load,     // lanes from memory: loads[index]
+    constant, // `number`
+    sum,      // a completed sum over rows: sums[index]
+    unary,    // Fn1 `fn` of a
+    binary,   // Fn2 `fn` of a, b
+    select,   // a ? b : c
     toF64,
     toF32,
     round,     // a to `dtype`
@@ -80,7 +80,8 @@ struct LaneSum {
   int reg = -1;
   lanes::Reduce reduce = lanes::Reduce::sum;
   Span span = Span::column;
-  int64_t partialOffset = 0; // bytes into the shared memory: [chunks][columns] lanes, or [chunks * column tiles] doubles
+  int64_t partialOffset =
+      0; // bytes into the shared memory: [chunks][columns] lanes, or [chunks * column tiles] doubles
 };
 
 /// The instructions of one phase: the main loop, or what follows the sums over rows.
@@ -89,7 +90,7 @@ struct LaneProgram {
   std::vector<LaneInstruction> scalars, columns, block;
   std::vector<LaneLoad> loads;
   std::vector<LaneStore> stores;
-  unsigned slots[2] = {0, 0};    // full registers alive at once, by lane
+  unsigned slots[2] = {0, 0}; // full registers alive at once, by lane
   unsigned rowSlots = 0;
   int64_t sharedBytes = 0;
 };

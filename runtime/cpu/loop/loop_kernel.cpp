@@ -112,8 +112,7 @@ private:
     case Home::shared: return {memory_.shared + r.offset + (r.span == Span::column ? at_.column * size : 0), 0, r.span};
     case Home::input: return {const_cast<char *>(memory_.inputs[r.port]) + inMemory(r) * size, r.rowStride, r.span};
     case Home::output: return {memory_.outputs[r.port] + inMemory(r) * size, r.rowStride, r.span};
-    case Home::accumulator:
-      return {const_cast<char *>(at_.accumulator), at_.accumulatorStride, r.span};
+    case Home::accumulator: return {const_cast<char *>(at_.accumulator), at_.accumulatorStride, r.span};
     }
     llvm_unreachable("every home is handled above");
   }
@@ -173,7 +172,8 @@ private:
       return forRows1<T, T>(place(i.a), y, span, f);
     }
     case Kind::round:
-      return forRows1<T, T>(place(i.a), y, span, [&](const T *x, T *out, int64_t n) { roundLanes(k_, i.dtype, x, out, n); });
+      return forRows1<T, T>(place(i.a), y, span,
+                            [&](const T *x, T *out, int64_t n) { roundLanes(k_, i.dtype, x, out, n); });
     case Kind::binary: return binary<T>(i, y, span);
     case Kind::select: return select<T>(i, y, span);
     case Kind::splat: return splat<T>(place(i.a), y, span);
@@ -304,7 +304,8 @@ private:
         if (index < 0)
           std::memset(to + c * size, 0, size);
         else
-          loadLanes(k_, load.dtype, data, load.map(row0 + row, column0 + c) + index * load.tableRowStride, 1, to + c * size, 1);
+          loadLanes(k_, load.dtype, data, load.map(row0 + row, column0 + c) + index * load.tableRowStride, 1,
+                    to + c * size, 1);
       }
     }
   }
@@ -312,12 +313,14 @@ private:
   void random(const LaneLoad &load, Place y) {
     auto seed = readIndex(load.dtype, memory_.inputs[load.input], 0);
     uint64_t key = ir::rngKey(static_cast<uint64_t>(seed), static_cast<uint64_t>(load.stream));
-    bool hasRows = y.span == Span::full || y.span == Span::row, hasColumns = y.span == Span::full || y.span == Span::column;
+    bool hasRows = y.span == Span::full || y.span == Span::row,
+         hasColumns = y.span == Span::full || y.span == Span::column;
     for (int64_t row = 0, rows = hasRows ? at_.rows : 1; row < rows; ++row) {
       auto *out = reinterpret_cast<float *>(y.data) + (y.span == Span::full ? row * y.stride : row);
       int64_t base = load.map.offset() + (hasRows ? load.map.rowOffset(at_.row + row) : 0);
       for (int64_t c = 0, columns = hasColumns ? at_.columns : 1; c < columns; ++c)
-        out[c] = ir::rngUniform(key, static_cast<uint64_t>(base + (hasColumns ? load.map.columnOffset(at_.column + c) : 0)));
+        out[c] =
+            ir::rngUniform(key, static_cast<uint64_t>(base + (hasColumns ? load.map.columnOffset(at_.column + c) : 0)));
     }
   }
 
@@ -329,8 +332,7 @@ private:
     switch (s.span) {
     case Span::scalar: return storeLanes(k_, s.dtype, x.data, data, map.offset(), 1, 1);
     case Span::row:
-      if (map.rowsAreAffine())
-        return storeLanes(k_, s.dtype, x.data, data, map(at_.row, 0), map.rowStride(), at_.rows);
+      if (map.rowsAreAffine()) return storeLanes(k_, s.dtype, x.data, data, map(at_.row, 0), map.rowStride(), at_.rows);
       for (int64_t row = 0; row < at_.rows; ++row)
         storeLanes(k_, s.dtype, x.data + row * size, data, map(at_.row + row, 0), 1, 1);
       return;
@@ -346,7 +348,8 @@ private:
 
   void storeRow(const LaneStore &s, const char *from, char *data, int64_t base) {
     if (s.map.columnsAreAffine())
-      return storeLanes(k_, s.dtype, from, data, base + s.map.columnOffset(at_.column), s.map.columnStride(), at_.columns);
+      return storeLanes(k_, s.dtype, from, data, base + s.map.columnOffset(at_.column), s.map.columnStride(),
+                        at_.columns);
     int64_t size = laneBytes(laneOf(s.dtype));
     for (int64_t c = 0; c < at_.columns; ++c)
       storeLanes(k_, s.dtype, from + c * size, data, base + s.map.columnOffset(at_.column + c), 1, 1);
@@ -361,7 +364,8 @@ private:
       for (int64_t row = 0; row < at_.rows; ++row) table<T>().accumulate[fn](ofRow<T>(x, row), into, at_.columns);
       return;
     }
-    double &into = reinterpret_cast<double *>(memory_.shared + sum.partialOffset)[at_.chunk * kernel_.columnTiles_ + columnTile];
+    double &into =
+        reinterpret_cast<double *>(memory_.shared + sum.partialOffset)[at_.chunk * kernel_.columnTiles_ + columnTile];
     if (isFirst) into = firstOf<double>(sum.reduce);
     if (reg.span == Span::row && at_.column > 0) return; // counted with the first columns
     if (reg.span != Span::full || isPacked(x)) {
@@ -392,6 +396,7 @@ LoopKernel::LoopKernel(const LoopPlan &plan, const ir::SymbolValues &symbols, co
   if (isFlat_) tileColumns_ = kTaskElements;
   if (options.chunks) tileColumns_ = std::max<int64_t>(C, 1); // the caller's tiles
   columnTiles_ = llvm::divideCeil(C, tileColumns_);
+  if (hasRowReduce_) columnTiles_ = 1; // no columns: the sum of nothing is 0
   int64_t blockRows = std::max<int64_t>(1, kBlockElements / tileColumns_);
   int64_t wanted = std::max<int64_t>(1, kTaskElements / tileColumns_);
   if (!sums_.empty()) wanted = std::max<int64_t>(wanted, llvm::divideCeil(R, kMaxChunks));
@@ -418,7 +423,8 @@ bool LoopKernel::canBeFlat(const LoopPlan &plan) {
     bool ok = true;
     if (step.kind == LoopStep::Kind::load)
       ok = fits(step.access, step.span) && step.access.input != codegen::kAccumulator;
-    else if (step.kind == LoopStep::Kind::iota || step.kind == LoopStep::Kind::rowReduce || step.kind == LoopStep::Kind::random)
+    else if (step.kind == LoopStep::Kind::iota || step.kind == LoopStep::Kind::rowReduce ||
+             step.kind == LoopStep::Kind::random)
       ok = false;
     else
       ok = step.span == Span::full || step.span == Span::scalar;
@@ -491,11 +497,11 @@ void LoopKernel::columnPhase(const LaneProgram &program, const StepMemory &memor
 
 void LoopKernel::block(const StepMemory &memory, const LoopRectangle &at) const {
   int64_t blockColumns = hasRowReduce_ || at.columns <= 2 * kBlockElements ? at.columns : kBlockElements;
-  if (at.columns == 0 || at.rows == 0) return;
-  int64_t blockRows = std::clamp<int64_t>(kBlockElements / blockColumns, 1, at.rows);
+  if (at.rows == 0 || (at.columns == 0 && !hasRowReduce_)) return;
+  int64_t blockRows = std::clamp<int64_t>(kBlockElements / std::max<int64_t>(blockColumns, 1), 1, at.rows);
   char *scratch = threadScratch(ScratchUse::lanes, BlockRun::scratchBytes(main_, blockRows * blockColumns, blockRows));
   int64_t columnTile = isFlat_ || columnTiles_ > 1 ? at.column / tileColumns_ : 0;
-  for (int64_t column = 0; column < at.columns; column += blockColumns)
+  for (int64_t column = 0; column < std::max<int64_t>(at.columns, 1); column += std::max<int64_t>(blockColumns, 1))
     for (int64_t row = 0; row < at.rows; row += blockRows) {
       LoopRectangle b = at;
       b.row += row, b.column += column;

@@ -1,8 +1,8 @@
 // Runs a LoopPlan: blocks of rows in parallel, each through all instructions while it is in the cache.
 //
 //   prepare   scalars and columns, once
-//   blocks    [rows, columns] in blocks of about 2048 elements; sums over rows go to partial results, one per chunk of rows
-//   finish    partial results are added in ascending order, then what follows from them
+//   blocks    [rows, columns] in blocks of about 2048 elements; sums over rows go to partial results, one per chunk of
+//   rows finish    partial results are added in ascending order, then what follows from them
 //
 // Which rows form a block and a chunk depends on the sizes alone, so the bits are the same for any number of threads.
 // A contraction runs `blocks` itself, tile by tile, with the GEMM's result as the accumulator.
@@ -34,7 +34,8 @@ public:
   };
   LoopKernel(const codegen::LoopPlan &plan, const ir::SymbolValues &symbols, const Options &options);
 
-  /// Whether a plan may run as one flat array: no reductions but to a scalar, and every access is element i or a scalar.
+  /// Whether a plan may run as one flat array: no reductions but to a scalar, and every access is element i or a
+  /// scalar.
   static bool canBeFlat(const codegen::LoopPlan &plan);
 
   int64_t sharedBytes() const { return sharedBytes_; }

@@ -31,7 +31,8 @@ template <typename T> void loadIntegers(const void *data, int64_t first, double 
 // Rounded values are in T's range but for the end of 64-bit types, where the double is one past it.
 template <typename T> void storeIntegers(const double *lanes, void *data, int64_t first, int64_t n) {
   if constexpr (sizeof(T) == 8)
-    for (int64_t i = 0; i < n; ++i) ir::storeElement(std::is_signed_v<T> ? DType::i64 : DType::u64, data, first + i, lanes[i]);
+    for (int64_t i = 0; i < n; ++i)
+      ir::storeElement(std::is_signed_v<T> ? DType::i64 : DType::u64, data, first + i, lanes[i]);
   else
     for (int64_t i = 0; i < n; ++i) at<T>(data, first)[i] = static_cast<T>(lanes[i]);
 }
@@ -134,8 +135,7 @@ void roundLanes(const lanes::Kernels &k, DType type, const void *x, void *y, int
     for (int64_t i = 0; i < n; ++i) g[i] = static_cast<float>(ir::roundTo(type, f[i]));
     return;
   default: // integers
-    for (int64_t i = 0; i < n; ++i)
-      static_cast<double *>(y)[i] = ir::roundTo(type, static_cast<const double *>(x)[i]);
+    for (int64_t i = 0; i < n; ++i) static_cast<double *>(y)[i] = ir::roundTo(type, static_cast<const double *>(x)[i]);
     return;
   }
 }

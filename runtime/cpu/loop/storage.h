@@ -7,9 +7,7 @@ namespace fusor::runtime {
 
 /// What a value is computed in: f32 for floats up to f32 and i1, f64 for f64 and integers.
 enum class Lane : uint8_t { f32, f64 };
-inline Lane laneOf(ir::DType type) {
-  return type == ir::DType::f64 || ir::isInteger(type) ? Lane::f64 : Lane::f32;
-}
+inline Lane laneOf(ir::DType type) { return type == ir::DType::f64 || ir::isInteger(type) ? Lane::f64 : Lane::f32; }
 inline int64_t laneBytes(Lane lane) { return lane == Lane::f32 ? 4 : 8; }
 
 /// True where memory holds lanes as they are.

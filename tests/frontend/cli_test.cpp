@@ -1,0 +1,253 @@
+// The command, run as a user runs it: exit codes, messages, JSON.
+#include "tests/runtime/temporary_folder.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "gtest/gtest.h"
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sys/wait.h>
+
+namespace {
+
+struct Ran {
+  int exit = -1;
+  std::string out, err;
+};
+
+std::string contents(const std::string &path) {
+  auto file = llvm::MemoryBuffer::getFile(path, false, false);
+  return file ? (*file)->getBuffer().str() : "";
+}
+
+Ran fusor(const std::string &arguments, const std::string &before = "") {
+  TemporaryFolder folder;
+  std::string command = before + " " FUSOR_BINARY_DIR "/fusor " + arguments + " >" + folder.path("out") + " 2>" +
+                        folder.path("err") + " </dev/null";
+  int status = std::system(command.c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(folder.path("out")), contents(folder.path("err"))};
+}
+
+/// Every line of `text` as a JSON object; a failure for one that is not.
+std::vector<llvm::json::Object> objects(const std::string &text) {
+  std::vector<llvm::json::Object> result;
+  llvm::SmallVector<llvm::StringRef, 16> lines;
+  llvm::SplitString(text, lines, "\n");
+  for (llvm::StringRef line : lines) {
+    auto value = llvm::json::parse(line);
+    if (value && value->getAsObject())
+      result.push_back(*value->getAsObject());
+    else
+      ADD_FAILURE() << "no JSON object: " << line.str() << (value ? "" : llvm::toString(value.takeError()));
+  }
+  return result;
+}
+
+#define EXPECT_SAYS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
+
+constexpr const char *kTrain = "train --config tiny --batch 4 --device cpu ";
+
+TEST(Cli, UsageErrorsAre64) {
+  for (auto [arguments, says] : std::vector<std::pair<const char *, const char *>>{
+           {"", "error: "},
+           {"nonsense", "error: there is no verb 'nonsense'"},
+           {"train --steps many", "error: --steps"},
+           {"train --unknown-flag", "error: "},
+           {"train --precision f64", "error: --precision"},
+           {"train --device gpu --config tiny", "error: --device must be auto, cpu, cuda or cuda:N, is 'gpu'"},
+           {"train --precision fp8 --config tiny", "error: --precision fp8 is not available yet"},
+           {"train --recompute full", "error: --recompute full is not available yet"},
+           {"train --amax-history 4", "error: --amax-history is not available yet"},
+           {"train --save-every 5", "error: --save-every needs --save DIR"},
+           {"train --eval 10 --config tiny", "error: --eval holds out"},
+           {"train --no-decay '('", "error: --no-decay: '(' is no regular expression"},
+           {"replay somewhere --flag", "error: `fusor replay` is not available yet"},
+           {"import m.onnx", "error: `fusor import` is not available yet"},
+           {"report d", "error: `fusor report` is not available yet"},
+           {"cache stats", "error: `fusor cache` is not available yet"},
+           {"run m.onnx", "error: running ONNX models is not available yet"},
+           {"opt config:tiny --print-after nothing", "error: --print-after: there is no pass called 'nothing'"}}) {
+    Ran ran = fusor(arguments);
+    EXPECT_EQ(ran.exit, 64) << arguments << "\n" << ran.err;
+    EXPECT_SAYS(ran.err, says);
+    EXPECT_EQ(ran.out, "") << arguments;
+  }
+}
+
+TEST(Cli, HelpAndVersionAre0) {
+  EXPECT_EQ(fusor("--help").exit, 0);
+  EXPECT_EQ(fusor("train --help").exit, 0);
+  EXPECT_SAYS(fusor("train --help").out, "--accumulate");
+  EXPECT_SAYS(fusor("--version").out, "fusor 0.1");
+}
+
+TEST(Cli, WrongInputIs1) {
+  TemporaryFolder folder;
+  std::ofstream(folder.path("bad.fir"))
+      << "func @f(%x: f32[4]) -> f32[4] {\n  %y = add %x, %z : f32[4]\n  return %y\n}\n";
+  Ran ran = fusor("opt " + folder.path("bad.fir"));
+  EXPECT_EQ(ran.exit, 1);
+  EXPECT_SAYS(ran.err, "bad.fir:2:");
+  EXPECT_SAYS(ran.err, ": error: ");
+  EXPECT_EQ(fusor("opt " + folder.path("absent.fir")).exit, 1);
+  EXPECT_SAYS(fusor("train --config absent").err, "error: there is no configuration 'absent'; there are tiny, small");
+  EXPECT_EQ(fusor("generate --checkpoint " + folder.path("none") + " --prompt 3").exit, 1);
+  EXPECT_SAYS(fusor("opt config:tiny --func nothing").err, "has no function @nothing");
+}
+
+TEST(Cli, ADeviceThatIsNotHereIs69) {
+  Ran ran = fusor("train --config tiny --device cuda:77");
+  EXPECT_EQ(ran.exit, 69);
+  EXPECT_SAYS(ran.err, "error: device 'cuda:77' is not here");
+}
+
+TEST(Cli, WhatCannotBeWrittenIs74) {
+  Ran ran = fusor(std::string(kTrain) + "--steps 1 --save /dev/null/folder");
+  EXPECT_EQ(ran.exit, 74) << ran.err;
+  EXPECT_SAYS(ran.err, "error: ");
+  EXPECT_EQ(fusor("opt config:tiny -o /dev/full").exit, 74);
+}
+
+TEST(Cli, TrainJsonHasTheFieldsOfTheContract) {
+  Ran ran = fusor(std::string(kTrain) + "--steps 3 --json");
+  ASSERT_EQ(ran.exit, 0) << ran.err;
+  auto lines = objects(ran.out);
+  ASSERT_EQ(lines.size(), 4u);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(lines[i].getInteger("step").getValueOr(0), i + 1);
+    EXPECT_TRUE(lines[i].getNumber("loss") && lines[i].getNumber("ms"));
+  }
+  for (const char *key : {"final_loss", "ms_per_step", "peak_bytes", "launches_per_step", "kernels", "compiled",
+                          "compile_ms", "host_us_per_step"})
+    EXPECT_TRUE(lines[3].getNumber(key)) << key;
+  EXPECT_EQ(lines[3].getString("device").getValueOr(""), "cpu");
+  EXPECT_EQ(lines[3].getString("precision").getValueOr(""), "bf16");
+  EXPECT_TRUE(lines[3].getObject("gemms") && lines[3].getObject("gemms")->getInteger("fp8"));
+  ASSERT_TRUE(lines[3].getArray("fallbacks"));
+  EXPECT_EQ(*lines[3].getNumber("final_loss"), *lines[2].getNumber("loss"));
+}
+
+TEST(Cli, TrainSaysTheFinalLoss) {
+  Ran ran = fusor(std::string(kTrain) + "--steps 2");
+  EXPECT_EQ(ran.exit, 0);
+  EXPECT_SAYS(ran.out, "\nfinal loss 4.");
+  EXPECT_SAYS(ran.out, "step    1/2  loss 4.");
+  Ran quiet = fusor(std::string(kTrain) + "--steps 2 --quiet");
+  EXPECT_EQ(quiet.out.find("step "), std::string::npos) << quiet.out;
+  EXPECT_SAYS(quiet.out, "final loss 4.");
+}
+
+TEST(Cli, TrainResumeGenerate) {
+  TemporaryFolder folder;
+  std::string save = " --save " + folder.path("c");
+  ASSERT_EQ(fusor(std::string(kTrain) + "--steps 2 --seed 9 --lr 0.002" + save).exit, 0);
+  Ran resumed = fusor("train --device cpu --resume " + folder.path("c") + save + " --steps 4 --json");
+  ASSERT_EQ(resumed.exit, 0) << resumed.err;
+  Ran whole = fusor(std::string(kTrain) + "--steps 4 --seed 9 --lr 0.002 --json");
+  auto a = objects(resumed.out), b = objects(whole.out);
+  ASSERT_EQ(a.size(), 3u);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(*a[i].getNumber("loss"), *b[i + 2].getNumber("loss"));
+  EXPECT_EQ(fusor("train --resume " + folder.path("c") + " --config small --steps 9").exit, 1);
+
+  Ran generated = fusor("generate --checkpoint " + folder.path("c") + " --prompt '3 5 7' --new-tokens 6 --json");
+  ASSERT_EQ(generated.exit, 0) << generated.err;
+  auto tokens = objects(generated.out);
+  ASSERT_EQ(tokens.size(), 1u);
+  EXPECT_EQ(tokens[0].getArray("tokens")->size(), 6u);
+  Ran longer = fusor("generate --checkpoint " + folder.path("c") + " --prompt '3 5 7' --new-tokens 20 --json");
+  auto more = objects(longer.out);
+  ASSERT_EQ(more.size(), 1u);
+  EXPECT_EQ(*tokens[0].getInteger("plans"), *more[0].getInteger("plans")) << "more tokens plan nothing new";
+  Ran plain = fusor("generate --checkpoint " + folder.path("c") + " --prompt '3 5 7' --new-tokens 6");
+  EXPECT_EQ(llvm::StringRef(plain.out).rtrim().count(' '), 5u) << plain.out;
+  EXPECT_EQ(fusor("generate --checkpoint " + folder.path("c") + " --prompt '3 x'").exit, 64);
+  EXPECT_EQ(fusor("generate --checkpoint " + folder.path("c") + " --prompt '3 96'").exit, 1);
+  EXPECT_EQ(fusor("generate --checkpoint " + folder.path("c") + " --text hello").exit, 1);
+}
+
+TEST(Cli, InterruptedIs130AfterSaving) {
+  TemporaryFolder folder;
+  Ran ran = fusor(std::string(kTrain) + "--steps 1000000 --json --save " + folder.path("c"),
+                  "timeout --preserve-status -s INT 1");
+  EXPECT_EQ(ran.exit, 130) << ran.err;
+  EXPECT_SAYS(ran.err, "warning: interrupted after step ");
+  auto lines = objects(ran.out);
+  ASSERT_GE(lines.size(), 2u);
+  EXPECT_EQ(lines.back().getBoolean("interrupted").getValueOr(false), true);
+  auto info = llvm::json::parse(contents(folder.path("c/checkpoint.json")));
+  ASSERT_TRUE(bool(info));
+  EXPECT_EQ(*info->getAsObject()->getInteger("step"), *lines[lines.size() - 2].getInteger("step"));
+}
+
+TEST(Cli, OptPrintsModulesThatReadBack) {
+  TemporaryFolder folder;
+  ASSERT_EQ(fusor("opt config:tiny --passes gradient,optimizer -o " + folder.path("a.fir")).exit, 0);
+  EXPECT_SAYS(contents(folder.path("a.fir")), "func @train_step(");
+  Ran again = fusor("opt " + folder.path("a.fir"));
+  EXPECT_EQ(again.exit, 0) << again.err;
+  EXPECT_EQ(again.out, contents(folder.path("a.fir")));
+  Ran fused = fusor("opt config:tiny --precision bf16");
+  EXPECT_EQ(fused.exit, 0) << fused.err;
+  EXPECT_SAYS(fused.out, "fusion @");
+  EXPECT_SAYS(fused.out, "bf16[");
+  Ran printed = fusor("opt config:tiny --passes gradient --print-after gradient --quiet");
+  EXPECT_SAYS(printed.out, "// after gradient");
+  EXPECT_EQ(fusor("opt config:tiny --passes absent").exit, 1);
+}
+
+TEST(Cli, ExplainGivesReasons) {
+  Ran ran = fusor("explain config:tiny --precision bf16 --json");
+  ASSERT_EQ(ran.exit, 0) << ran.err;
+  bool head = false;
+  for (const auto &line : objects(ran.out)) {
+    EXPECT_TRUE(line.getString("rule") && line.getString("reason"));
+    head |= line.getString("reason")->contains("a head with 96 outputs");
+  }
+  EXPECT_TRUE(head);
+}
+
+TEST(Cli, RunReadsAndWritesNpyFiles) {
+  TemporaryFolder folder;
+  std::ofstream(folder.path("m.fir")) << "dim N in 1..64\nfunc @forward(%x: f32[N]) -> f32[N] {\n"
+                                         "  %y = mul %x, %x : f32[N]\n  return %y\n}\n";
+  std::string npy("\x93NUMPY\x01\x00", 8);
+  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }";
+  header.resize(128 - 10 - 1, ' '), header += '\n';
+  npy += static_cast<char>(header.size()), npy += '\0', npy += header;
+  float x[] = {1, 2, 3};
+  npy.append(reinterpret_cast<char *>(x), sizeof(x));
+  std::ofstream(folder.path("input_0_x.npy")) << npy;
+  std::string run = "run " + folder.path("m.fir") + " --device cpu ";
+  Ran ran = fusor(run + "--inputs " + folder.path("") + " --outputs " + folder.path("out"));
+  ASSERT_EQ(ran.exit, 0) << ran.err;
+  std::string written = contents(folder.path("out/output_0_y.npy"));
+  ASSERT_GT(written.size(), 12u);
+  float last = 0;
+  std::memcpy(&last, written.data() + written.size() - 4, 4);
+  EXPECT_EQ(last, 9);
+  EXPECT_EQ(fusor(run + "--input x=" + folder.path("input_0_x.npy") + " --expect " + folder.path("out")).exit, 0);
+  std::ofstream(folder.path("out/output_0_y.npy")) << npy; // 1, 2, 3 instead of 1, 4, 9
+  Ran differs = fusor(run + "--inputs " + folder.path("") + " --expect " + folder.path("out"));
+  EXPECT_EQ(differs.exit, 1);
+  EXPECT_SAYS(differs.err, "2 of 3 elements differ");
+  Ran missing = fusor(run);
+  EXPECT_EQ(missing.exit, 1);
+  EXPECT_SAYS(missing.err, "input 'x' (f32[N]) is missing");
+}
+
+TEST(Cli, DumpHasAModuleAPassAndTheReasons) {
+  TemporaryFolder folder;
+  ASSERT_EQ(fusor(std::string(kTrain) + "--steps 1 --dump " + folder.path("d")).exit, 0);
+  auto fusions = llvm::json::parse(contents(folder.path("d/fusions.json")));
+  ASSERT_TRUE(bool(fusions));
+  EXPECT_FALSE(fusions->getAsArray()->empty());
+  std::error_code code;
+  int modules = 0;
+  for (llvm::sys::fs::directory_iterator it(folder.path("d/modules"), code), end; it != end && !code;
+       it.increment(code))
+    ++modules;
+  EXPECT_GE(modules, 4);
+}
+
+} // namespace

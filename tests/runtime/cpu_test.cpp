@@ -1,0 +1,282 @@
+// Each class of cluster on the CPU against the float64 reference: ragged sizes, f32 and narrower, fused and unfused.
+#include "program_harness.h"
+
+namespace {
+using namespace fusor;
+using namespace fusor::test;
+
+std::string replaced(std::string text, const std::string &from, const std::string &to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+// Runs `text` with DT standing for each float type and B for several sizes.
+void sweep(const std::string &text, std::vector<std::string> types = {"f32", "bf16", "f16"},
+           std::vector<int64_t> sizes = {1, 7, 130}, CpuCase like = {}) {
+  for (const std::string &type : types)
+    for (int64_t size : sizes) {
+      SCOPED_TRACE(type + " B = " + std::to_string(size));
+      like.text = replaced(text, "DT", type);
+      like.symbols["B"] = size;
+      expectMatchesReference(like);
+    }
+}
+
+TEST(CpuLoops, PointwiseBroadcasts) {
+  sweep(R"(
+dim B in 0..4096
+func @main(%x: DT[B, 31], %b: DT[31], %r: DT[B, 1], %s: DT[]) -> DT[B, 31], DT[B, 31] {
+  %a = add %x, %b
+  %m = mul %a, %r
+  %g = gelu %m
+  %t = sub %g, %s
+  %e = max %t, %x
+  return %e, %a
+})",
+        {"f32", "bf16", "f16", "f64"}, {0, 1, 7, 130, 2000});
+}
+
+TEST(CpuLoops, LongRowsAndFlatArrays) {
+  sweep(R"(
+dim B in 0..100000
+func @main(%x: DT[B], %y: DT[B]) -> DT[B], f32[] {
+  %a = mul %x, %y
+  %t = tanh %a
+  %c = cast %t {to = f32}
+  %s = sum %c
+  return %t, %s
+})",
+        {"f32", "bf16"}, {0, 1, 4097, 50000});
+}
+
+TEST(CpuLoops, IntegersAndConditions) {
+  sweep(R"(
+dim B in 0..4096
+func @main(%x: i32[B, 5], %y: i64[5], %f: f32[B, 5]) -> i32[B, 5], i1[B, 5], f32[B, 5], i64[B, 5] {
+  %c = constant {value = 3.0, dtype = i32}
+  %q = div %x, %c
+  %h = gt %x, %c
+  %n = neg %f
+  %z = select %h, %f, %n
+  %w = cast %x {to = i64}
+  %v = mul %w, %y
+  return %q, %h, %z, %v
+})",
+        {"f32"}, {1, 33});
+}
+
+TEST(CpuRows, LayerNormAndItsGradients) {
+  sweep(R"(
+dim B in 0..4096
+func @main(%x: DT[B, 3, 31], %w: f32[31], %b: f32[31], %dy: DT[B, 3, 31], %res: DT[B, 3, 31]) -> DT[B, 3, 31], DT[B, 3, 31], f32[31], f32[31] {
+  %h = add %x, %res
+  %y, %mean, %rstd = layer_norm %h, weight = %w, bias = %b
+  %dx = layer_norm_grad %dy, %h, %mean, %rstd, weight = %w
+  %dw, %db = layer_norm_param_grad %dy, %h, %mean, %rstd
+  return %y, %dx, %dw, %db
+})",
+        {"f32", "bf16"}, {1, 7, 130});
+}
+
+TEST(CpuRows, SoftmaxCrossEntropy) {
+  CpuCase like;
+  like.integers = 97;
+  sweep(R"(
+dim B in 0..4096
+func @main(%x: DT[B, 97], %t: i32[B], %d: f32[]) -> f32[], DT[B, 97], DT[B, 97] {
+  %loss, %lse, %count = cross_entropy %x, %t
+  %dx = cross_entropy_grad %d, %x, %t, %lse, %count
+  %p = softmax %x
+  return %loss, %dx, %p
+})",
+        {"f32", "bf16"}, {1, 7, 200}, like);
+}
+
+TEST(CpuColumns, SumsOverRows) {
+  sweep(R"(
+dim B in 0..40000
+func @main(%x: DT[B, 5], %y: f32[B, 5]) -> f32[5], f32[], f32[5] {
+  %c = cast %x {to = f32}
+  %m = mul %c, %y
+  %s = sum %m {dims = [0]}
+  %top = reduce_max %m {dims = [0]}
+  %sq = mul %s, %s
+  %all = sum %m
+  return %sq, %all, %top
+})",
+        {"f32", "bf16"}, {1, 7, 5000});
+}
+
+TEST(CpuGather, EmbeddingAndItsGradient) {
+  CpuCase like;
+  like.integers = 13; // some are outside the table
+  sweep(R"(
+dim B in 0..4096
+func @main(%table: DT[11, 70], %ids: i32[B, 3], %pos: DT[3, 70], %dy: DT[B, 3, 70]) -> DT[B, 3, 70], f32[11, 70] {
+  %e = embedding %table, %ids
+  %h = add %e, %pos
+  %g = embedding_grad %dy, %ids {rows = [11]}
+  return %h, %g
+})",
+        {"f32", "bf16"}, {1, 7, 50}, like);
+}
+
+TEST(CpuContraction, LinearWithEpilogue) {
+  sweep(R"(
+dim B in 0..4096
+func @main(%x: DT[B, 3, 31], %w: DT[70, 31], %b: DT[70], %res: DT[B, 3, 70]) -> DT[B, 3, 70], DT[B, 3, 70] {
+  %y = linear %x, %w, bias = %b
+  %g = gelu %y
+  %o = add %g, %res
+  return %o, %y
+})",
+        {"f32", "bf16", "f16", "f64"}, {0, 1, 7, 200});
+}
+
+TEST(CpuContraction, GradientsOfLinear) {
+  sweep(R"(
+dim B in 0..4096
+func @main(%dy: DT[B, 3, 70], %w: DT[70, 31], %x: DT[B, 3, 31], %pre: DT[B, 3, 31]) -> DT[B, 3, 31], f32[70, 31], f32[31] {
+  %dx = linear_input_grad %dy, %w
+  %dpre = gelu_grad %dx, %pre
+  %dw = linear_weight_grad %dy, %x {out = f32}
+  %c = cast %dpre {to = f32}
+  %db = sum %c {dims = [0, 1]}
+  return %dpre, %dw, %db
+})",
+        {"f32", "bf16"}, {1, 7, 200});
+}
+
+TEST(CpuContraction, BatchedMatmul) {
+  sweep(R"(
+dim B in 0..64
+func @main(%a: DT[B, 5, 33], %b: DT[B, 33, 17], %c: DT[17, 33], %d: DT[B, 33, 5]) -> DT[B, 5, 17], DT[B, 5, 17], DT[B, 5, 17] {
+  %x = matmul %a, %b
+  %y = matmul %a, %c {trans_b = true}
+  %z = matmul %d, %b {trans_a = true}
+  return %x, %y, %z
+})",
+        {"f32", "bf16"}, {1, 7});
+}
+
+TEST(CpuAttention, ForwardAndBackward) {
+  for (const char *attrs :
+       {"heads = 4", "heads = 4, causal = true", "heads = 4, kv_heads = 4, causal = true, window = 5"})
+    sweep(replaced(R"(
+dim B in 0..64
+func @main(%q: DT[B, 70, 32], %k: DT[B, 70, 32], %v: DT[B, 70, 32], %dy: DT[B, 70, 32]) -> DT[B, 70, 32], DT[B, 70, 32], DT[B, 70, 32], DT[B, 70, 32] {
+  %y, %lse = attention %q, %k, %v {ATTRS}
+  %dq, %dk, %dv = attention_grad %dy, %q, %k, %v, %y, %lse {ATTRS}
+  return %y, %dq, %dk, %dv
+})",
+                   "ATTRS", attrs),
+          {"f32", "bf16"}, {1, 3});
+}
+
+TEST(CpuAttention, GroupsMasksAndLengths) {
+  CpuCase like;
+  like.integers = 40;
+  sweep(R"(
+dim B in 0..64
+func @main(%q: DT[B, 5, 32], %k: DT[B, 40, 16], %v: DT[B, 40, 16], %mask: i1[B, 40], %length: i32[], %dy: DT[B, 5, 32]) -> DT[B, 5, 32], DT[B, 5, 32], DT[B, 40, 16], DT[B, 40, 16] {
+  %y, %lse = attention %q, %k, %v, key_mask = %mask, kv_length = %length {heads = 4, kv_heads = 2, causal = true}
+  %dq, %dk, %dv = attention_grad %dy, %q, %k, %v, %y, %lse, key_mask = %mask, kv_length = %length {heads = 4, kv_heads = 2, causal = true}
+  return %y, %dq, %dk, %dv
+})",
+        {"f32", "bf16"}, {1, 3}, like);
+}
+
+TEST(CpuAttention, PackedProjection) {
+  sweep(R"(
+dim B in 0..64
+func @main(%qkv: DT[B, 9, 48]) -> DT[B, 9, 16] {
+  %q, %k, %v = split %qkv {sizes = [16, 16, 16]}
+  %y, %lse = attention %q, %k, %v {heads = 2, causal = true}
+  return %y
+})",
+        {"f32", "bf16"}, {1, 3});
+}
+
+TEST(CpuMovement, EveryKind) {
+  sweep(R"(
+dim B in 0..64
+func @main(%x: DT[B, 5, 6], %y: DT[B, 2, 6], %cache: DT[B, 8, 6], %at: i32[]) -> DT[5, B, 6], DT[B, 7, 6], DT[B, 8, 6], DT[B, 8, 6], DT[B, 3, 3], DT[6, 5, B] {
+  %t = transpose %x {perm = [1, 0, 2]}
+  %c = concat %x, %y {axis = 1}
+  %p = pad %x {before = [0, 1, 0], after = [0, 2, 0], value = 1.5}
+  %w = cache_write %cache, %y, %at
+  %s = slice %x {start = [0, 1, 5], size = [B, 3, 3], step = [1, 1, -2]}
+  %r = transpose %x {perm = [2, 1, 0]}
+  return %t, %c, %p, %w, %s, %r
+})",
+        {"f32", "bf16", "f64"}, {1, 7});
+}
+
+TEST(CpuOptimizer, AdamwInPlaceWithDerivedCopy) {
+  CpuCase like;
+  like.low = 0.1;
+  like.text = R"(
+param @w : f32[70, 31] {init = normal(0.02)}
+state @m : f32[70, 31]
+state @v : f32[70, 31]
+state @step : f32[]
+derived @w.bf16 : bf16[70, 31] = cast @w {to = bf16}
+func @main(%g: f32[70, 31], %lr: f32[]) -> f32[] {
+  %one = constant {value = 1.0}
+  %s = add @step, %one
+  %n = global_norm %g, @m
+  %w2, %m2, %v2 = adamw @w, %g, @m, @v, %s, %lr
+  return %n, @w = %w2, @m = %m2, @v = %v2, @step = %s
+}
+func @use(%x: bf16[5, 31]) -> bf16[5, 70] {
+  %y = linear %x, @w.bf16
+  return %y
+})";
+  expectMatchesReference(like);
+}
+
+TEST(CpuRandom, DropoutIsTheReferences) {
+  sweep(R"(
+dim B in 0..4096
+func @main(%x: DT[B, 31], %seed: i64[]) -> DT[B, 31] {
+  %y = dropout %x, %seed {rate = 0.3, stream = 5}
+  return %y
+})",
+        {"f32", "bf16"}, {1, 130});
+}
+
+TEST(CpuNative, AmaxUpdateAndArgReduce) {
+  CpuCase like;
+  like.low = 0;
+  like.text = R"(
+state @h : f32[16]
+state @s : f32[]
+func @main(%a: f32[], %x: bf16[3, 5, 4]) -> i32[3, 4], i32[3, 5, 1] {
+  %h2, %s2 = amax_update @h, @s, %a
+  %i = arg_reduce %x {axis = 1}
+  %j = arg_reduce %x {axis = -1, keep = true, kind = min}
+  return %i, %j, @h = %h2, @s = %s2
+})";
+  expectMatchesReference(like);
+}
+
+TEST(CpuFallback, IsCountedAndStrictRefuses) {
+  auto module = parseOrFail(R"(
+func @main(%x: f32[3, 5, 4]) -> f32[3, 4] {
+  %y = sum %x {dims = [1]}
+  return %y
+})");
+  auto program = runtime::compile(module->clone(), ir::Target());
+  ASSERT_TRUE(bool(program)) << llvm::toString(program.takeError());
+  // Whether or not this sum has a kernel one day, a fallback must be listed when the kernel's kind says so.
+  bool isReference = (*program)->kernels()[0].kind == "reference";
+  EXPECT_EQ((*program)->fallbacks().size(), isReference ? 1u : 0u);
+  runtime::CompileOptions strict;
+  strict.strict = true;
+  auto refused = runtime::compile(module->clone(), ir::Target(), strict);
+  EXPECT_EQ(bool(refused), !isReference);
+  if (!refused) llvm::consumeError(refused.takeError());
+}
+
+} // namespace
