@@ -76,10 +76,10 @@ TEST_P(OnCpu, MatchesTheReference) {
 INSTANTIATE_TEST_SUITE_P(Table, OnCpu, testing::ValuesIn(opsWhere([](const OpDef &d) { return !isStructural(d); })),
                          opName);
 
-/// 60, or as many as $FUSOR_RANDOM_SEEDS says.
+/// 20, or as many as $FUSOR_RANDOM_SEEDS says.
 uint64_t seeds() {
   const char *text = std::getenv("FUSOR_RANDOM_SEEDS");
-  return text ? std::strtoull(text, nullptr, 10) : 60;
+  return text ? std::strtoull(text, nullptr, 10) : 20;
 }
 
 void expectMatches(const RandomGraphOptions &graph, const CpuOptions &options) {

@@ -34,16 +34,16 @@ llvm::Error prepare(Module &module, bool fused) {
 
 llvm::Expected<CpuRun> runOnCpu(const Module &module, const RandomInputs &inputs, CpuOptions options) {
   auto prepared = module.clone();
-  if (auto error = prepare(*prepared, options.fused)) return std::move(error);
+  if (auto error = prepare(*prepared, options.fused)) return error;
   runtime::CompileOptions compileOptions;
   compileOptions.threads = options.threads;
   compileOptions.symbols = inputs.symbols;
   std::string name = module.functions()[0]->name().str();
   auto program = runtime::compile(std::move(prepared), Target(), compileOptions);
   if (!program) return program.takeError();
-  if (auto error = (*program)->initialize(1)) return std::move(error);
+  if (auto error = (*program)->initialize(1)) return error;
   for (const auto &entry : inputs.state)
-    if (auto error = (*program)->writePersistent(entry.first(), bytesOf(entry.second))) return std::move(error);
+    if (auto error = (*program)->writePersistent(entry.first(), bytesOf(entry.second))) return error;
 
   std::vector<std::vector<char>> memory;
   std::vector<runtime::TensorView> arguments;
@@ -59,7 +59,7 @@ llvm::Expected<CpuRun> runOnCpu(const Module &module, const RandomInputs &inputs
   std::vector<std::vector<char>> results;
   for (runtime::TensorView &view : *outputs) results.emplace_back(static_cast<size_t>(view.bytes()));
   for (size_t i = 0; i < results.size(); ++i) (*outputs)[i].data = results[i].data();
-  if (auto error = (*program)->run(name, arguments, *outputs, inputs.symbols)) return std::move(error);
+  if (auto error = (*program)->run(name, arguments, *outputs, inputs.symbols)) return error;
 
   CpuRun run;
   for (size_t i = 0; i < results.size(); ++i)
@@ -69,7 +69,7 @@ llvm::Expected<CpuRun> runOnCpu(const Module &module, const RandomInputs &inputs
     auto type = (*program)->persistentType(entry.name);
     if (!type) return type.takeError();
     std::vector<char> bytes(static_cast<size_t>(type->bytes()));
-    if (auto error = (*program)->readPersistent(entry.name, bytes)) return std::move(error);
+    if (auto error = (*program)->readPersistent(entry.name, bytes)) return error;
     run.result.updates[entry.name] = tensorOf(type->dtype, type->shape, bytes);
   }
   run.fallbacks.assign((*program)->fallbacks().begin(), (*program)->fallbacks().end());
