@@ -25,6 +25,8 @@ struct PassOptions {
   /// A head (the linear layer before the loss or a result) with fewer outputs than this computes in f32.
   int64_t wideHeadBelow = 1024;
   AdamW optimizer;
+  /// The initial dynamic loss scale. Absent: 65536 for f16, none for other precisions.
+  std::optional<double> lossScale;
   /// Micro-batches a step: @accumulate runs on all but the last, @train_step on the last. 1: no accumulation.
   int64_t accumulate = 1;
 

@@ -5,6 +5,7 @@
 #include "passes/optimizer/derive.h"
 #include "passes/optimizer/optimizer.h"
 #include "passes/precision/precision.h"
+#include "passes/schedule/schedule.h"
 #include "passes/simplify/simplify.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -35,8 +36,8 @@ const Step kSteps[] = {
     {{"fusion", fusion, "last: every op becomes part of a cluster, and codegen and the run time see clusters only"},
      true,
      true},
-    // slot: schedule             order and branches
-    // slot: memory               lifetimes of that order
+    {{"schedule", schedule, "when kernels are fixed: which runs first decides how long values live"}, true, true},
+    // memory (lifetimes of that order) is planned by the run time for each bucket, see passes/memory
 };
 
 std::vector<Pass> select(bool Step::*member) {

@@ -1,9 +1,9 @@
-// needs: types.cuh
+// needs: types.cuh index.cuh
 // The gradient of an embedding (and of any row gather), deterministic: dTable[v][:] = sum of dY[i][:] over the
 // positions i with tokens[i] == v, in ascending order of i, f32. No float atomics; the integer atomics decide nothing
 // that survives.
 //
-//   tokens: [n], dY: [n][width], dTable: [rows][width]; tokens outside [0, rows) are skipped
+//   tokens: [n], dY: [n][width], dTable: [rows][width]; negative tokens count from the end, others outside are skipped
 //   scratch: offsets u32[rows + 1], cursors u32[rows], unsorted u32[n], positions u32[n]
 //
 //   1. gatherOffsets     1 block of 1024     offsets = exclusive prefix sum of how often each row occurs; cursors = a
@@ -23,8 +23,8 @@ __device__ inline void gatherOffsets(const Token *tokens, i64 n, i64 rows, u32 *
   for (i64 v = threadIdx.x; v < rows; v += blockDim.x) cursors[v] = 0;
   __syncthreads();
   for (i64 i = threadIdx.x; i < n; i += blockDim.x) {
-    const i64 token = (i64)tokens[i];
-    if (token >= 0 && token < rows) atomicAdd(cursors + token, 1u);
+    const i64 token = wrapIndex(tokens[i], rows);
+    if (token >= 0) atomicAdd(cursors + token, 1u);
   }
   __syncthreads();
   const i64 share = (rows + blockDim.x - 1) / blockDim.x;
@@ -54,8 +54,8 @@ template <class Token>
 __device__ inline void gatherScatter(const Token *tokens, i64 n, i64 rows, u32 *cursors, u32 *unsorted) {
   const i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
-  const i64 token = (i64)tokens[i];
-  if (token >= 0 && token < rows) unsorted[atomicAdd(cursors + token, 1u)] = (u32)i;
+  const i64 token = wrapIndex(tokens[i], rows);
+  if (token >= 0) unsorted[atomicAdd(cursors + token, 1u)] = (u32)i;
 }
 
 template <class Token>
@@ -64,7 +64,7 @@ __device__ inline void gatherSort(const Token *tokens, i64 rows, const u32 *offs
   const i64 slot = (i64)blockIdx.x * blockDim.x + threadIdx.x;
   if (slot >= offsets[rows]) return; // less than n when tokens were skipped
   const u32 position = unsorted[slot];
-  const i64 token = (i64)tokens[position];
+  const i64 token = wrapIndex(tokens[position], rows);
   const u32 first = offsets[token], end = offsets[token + 1];
   u32 rank = 0;
   for (u32 other = first; other < end; ++other) rank += unsorted[other] < position ? 1u : 0u;

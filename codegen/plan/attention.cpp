@@ -19,20 +19,23 @@ llvm::Expected<HeadsView> headsInput(Value v) {
   return HeadsView{access->input, access->offset, rowStride};
 }
 
-// `v` as an output: returned itself, or one part of a returned concat along the last dim.
+// `v` as an output: returned itself, or one part of a returned concat along the last dim. The kernel writes it once.
 llvm::Expected<HeadsView> headsOutput(const FlatCluster &cluster, Value v) {
   auto returns = cluster.function->returns();
+  llvm::SmallVector<HeadsView, 2> places;
   for (unsigned i = 0; i < returns.size(); ++i) {
     Value out = returns[i].value;
-    if (out == v) return HeadsView{i, 0, v.shape()[2]};
+    if (out == v) places.push_back(HeadsView{i, 0, v.shape()[2]});
     if (!out.op() || !out.op()->is("concat") || out.op()->site().axis("axis", 3) != 2) continue;
     Dim offset = 0;
     for (Value part : out.op()->operands()) {
-      if (part == v) return HeadsView{i, offset, out.shape()[2]};
+      if (part == v) places.push_back(HeadsView{i, offset, out.shape()[2]});
       offset = offset + part.shape()[2];
     }
   }
-  return opError("result {0} of attention is not stored", v.type().str());
+  if (places.size() == 1) return places[0];
+  return opError(places.empty() ? "result {0} of attention is not stored" : "result {0} of attention is stored twice",
+                 v.type().str());
 }
 
 // Everything around the anchor is split of inputs and concat of results; anything else is another kernel's work.
@@ -48,6 +51,14 @@ llvm::Error checkSurroundings(const FlatCluster &cluster) {
     if (op != cluster.anchor && !(op && op->is("concat")))
       return opError("attention's kernel does not store {0} {1}", op ? op->name() : "input", entry.value.type().str());
   }
+  // Each result has one place: returned, or one part of one concat along the last dim.
+  for (Value result : cluster.anchor->results()) {
+    auto uses = result.users().size(); // an entry a use
+    if (uses > 1) return opError("attention's kernel stores {0} in one place, not in {1}", result.type().str(), uses);
+  }
+  for (const Op &op : cluster.function->block().ops())
+    if (op.is("concat") && op.site().axis("axis", op.result().rank()) != 2)
+      return opError("attention's kernel stores parts of the last dim, not of another");
   return llvm::Error::success();
 }
 
@@ -61,6 +72,10 @@ llvm::Expected<AttentionPlan> planAttention(const FlatCluster &cluster) {
   if (!cluster.anchor || cluster.anchor->def().lowering != Lowering::attention)
     return opError("there is no attention in the cluster");
   if (auto error = checkSurroundings(cluster)) return error;
+  auto returns = cluster.function->returns();
+  for (unsigned i = 0; i < returns.size(); ++i) // two equal attentions, merged: the kernel would write only one of them
+    for (unsigned j = 0; j < i; ++j)
+      if (returns[i].value == returns[j].value) return opError("two results of the cluster are one value");
   const Op &op = *cluster.anchor;
   AttentionPlan plan;
   plan.backward = op.is("attention_grad");
@@ -90,7 +105,6 @@ llvm::Expected<AttentionPlan> planAttention(const FlatCluster &cluster) {
     plan.lseInput = op.operand(5).index();
   } else {
     views.push_back({&plan.y, op.result(0), true});
-    auto returns = cluster.function->returns();
     for (unsigned i = 0; i < returns.size(); ++i)
       if (returns[i].value == op.result(1)) plan.lseOutput = i;
   }

@@ -84,7 +84,10 @@ private:
       if (!dim)
         return opError("{0} {1} is no part of a loop over [{2}]", v.op() ? v.op()->name() : "input", v.type().str(),
                        str(llvm::ArrayRef<Dim>(plan_.domain)));
-      if (*dim >= 0) covered.set(*dim);
+      if (*dim < 0) continue;
+      if (covered.test(*dim)) // x[i] + x[j] over a loop that has no j
+        return opError("two dims of {0} are one dim of [{1}]", v.type().str(), str(llvm::ArrayRef<Dim>(plan_.domain)));
+      covered.set(*dim);
     }
     return covered;
   }
@@ -94,6 +97,15 @@ private:
     for (unsigned i = from; i < to; ++i)
       if (!plan_.domain[i].is(1)) dims.set(i);
     return dims;
+  }
+
+  // A reduction over dims of size 1: its result is its operand.
+  static bool reducesNothing(const Op &op) {
+    Value x = op.operand(0u);
+    auto reduced = reducedDims(op.site(), x.rank());
+    for (unsigned i = 0; i < x.rank(); ++i)
+      if (reduced[i] && !x.shape()[i].is(1)) return false;
+    return true;
   }
 
   // What `op` reduces over, and for rows the number of leading dims.
@@ -127,7 +139,7 @@ private:
   llvm::Error chooseRows() {
     std::optional<unsigned> required;
     for (Op *op : ops_) {
-      if (!isReduction(*op)) continue;
+      if (!isReduction(*op) || reducesNothing(*op)) continue;
       auto over = classify(*op);
       if (!over) return over.takeError();
       unsigned rowDims = over->second;
@@ -281,7 +293,8 @@ private:
     for (Value operand : op.operands())
       if (operand && isSource(operand) && !op.is("random_uniform"))
         if (auto error = addLoad(operand)) return error;
-    if (isReduction(op)) return addReduction(op);
+    if (auto covered = coverage(op.result()); !covered) return covered.takeError();
+    if (isReduction(op) && !reducesNothing(op)) return addReduction(op);
     LoopStep step;
     step.kind = LoopStep::Kind::formula;
     step.op = &op;
@@ -310,7 +323,7 @@ private:
         if (!strides) return strides.takeError();
         step.access.strides = *strides;
       }
-    } else if (op.is("reshape") && unitReshape(op.operand(0u).shape(), op.result().shape())) {
+    } else if ((op.is("reshape") && unitReshape(op.operand(0u).shape(), op.result().shape())) || isReduction(op)) {
       step.kind = LoopStep::Kind::spread;
       step.span = span_.lookup(op.operand(0u).def());
     } else if (op.def().isElementwise()) {

@@ -43,6 +43,7 @@ llvm::Expected<Compiled> compileModule(std::unique_ptr<ir::Module> module, const
                                        CompileRequest request) {
   auto start = std::chrono::steady_clock::now();
   request.passes.target = device.target;
+  request.program.device = device.ordinal;
   const std::string &dump = request.program.dumpDir;
   passes::PassContext context(request.passes);
   llvm::Error dumped = llvm::Error::success();

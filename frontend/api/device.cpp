@@ -1,20 +1,25 @@
 #include "frontend/api/device.h"
 #include "frontend/api/errors.h"
-#include "runtime/cuda/driver_probe.h"
+#include "runtime/cuda/cuda_program.h"
 #include "runtime/execute/run_error.h"
 
 namespace fusor::frontend {
 
-llvm::Expected<ChosenDevice> chooseDevice(llvm::StringRef text) {
-  if (text == "cpu") return ChosenDevice{{}, "cpu", ""};
+namespace {
+
+ChosenDevice chosen(const runtime::CudaDevice &device, ir::ArchTier limit) {
+  return {runtime::cudaTarget(device, limit), device.ordinal, llvm::formatv("cuda:{0}", device.ordinal).str(), ""};
+}
+
+} // namespace
+
+llvm::Expected<ChosenDevice> chooseDevice(llvm::StringRef text, ir::ArchTier limit) {
+  const ChosenDevice cpu{{}, 0, "cpu", ""};
+  if (text == "cpu") return cpu;
   if (text == "auto") {
-    // No GPU is the common case here and no reason for a word; a GPU that is passed over is.
+    // No GPU is the common case here and no reason for a word.
     runtime::DriverProbe driver = runtime::probeCudaDriver();
-    ChosenDevice device{{}, "cpu", ""};
-    if (driver.usable())
-      device.note = llvm::formatv("{0} is here, but the CUDA run time is not available yet: using the CPU",
-                                  driver.devices.front().name);
-    return device;
+    return driver.usable() ? chosen(driver.devices.front(), limit) : cpu;
   }
   llvm::StringRef rest = text;
   unsigned ordinal = 0;
@@ -29,10 +34,7 @@ llvm::Expected<ChosenDevice> chooseDevice(llvm::StringRef text) {
   if (ordinal >= driver.devices.size())
     return llvm::make_error<runtime::DeviceError>(
         llvm::formatv("device '{0}' is not here: there are {1}, numbered from 0", text, driver.devices.size()).str());
-  return llvm::make_error<runtime::DeviceError>(
-      llvm::formatv("device '{0}': {1} is here, but the CUDA run time is not available yet; use --device cpu", text,
-                    driver.devices[ordinal].name)
-          .str());
+  return chosen(driver.devices[ordinal], limit);
 }
 
 } // namespace fusor::frontend

@@ -10,8 +10,6 @@ int notYet(const char *verb) {
 }
 } // namespace
 
-int bench(const CommonOptions &, const BenchOptions &) { return notYet("bench"); }
 int emit(const CommonOptions &, const EmitOptions &) { return notYet("emit"); }
-int fuzz(const CommonOptions &, const FuzzOptions &) { return notYet("fuzz"); }
 
 } // namespace fusor::frontend::cli

@@ -30,6 +30,8 @@ llvm::Expected<ResultTypes> inferAdamW(const OpSite &site) {
   for (unsigned i = 4; i < site.operands.size(); ++i)
     if (site.operand(i) && site.type(i).rank() != 0)
       return opError("'{0}' must be a scalar, is {1}", site.def.operands[i].name, site.type(i).str());
+  if (Value apply = site.operand(7); apply && apply.dtype() != DType::i1)
+    return opError("'apply' must be i1[], is {0}", apply.type().str());
   return ResultTypes{p, site.type(2), site.type(3)};
 }
 
@@ -47,6 +49,10 @@ llvm::SmallVector<Value, 2> expandAdamW(Builder &b, const OpSite &site) {
   Graph m1 = m * b1 + g * (1 - b1), v1 = v * b2 + g * g * (1 - b2);
   Graph update = m1 / c1 / (sqrt(v1 / c2) + site.real("eps"));
   Graph p1 = p * (1.0 - lr * site.real("weight_decay")) - lr * update;
+  if (Value condition = site.operand(7)) {
+    Graph apply(b, condition);
+    p1 = select(apply, p1, p), m1 = select(apply, m1, m), v1 = select(apply, v1, v);
+  }
   return {p1.cast(site.type(0).dtype), m1.cast(site.type(2).dtype), v1.cast(site.type(3).dtype)};
 }
 
@@ -62,9 +68,10 @@ llvm::ArrayRef<OpDef> optimizerOps() {
           .infer(inferGlobalNorm)
           .reference(globalNormReference),
       op("adamw")
-          .summary("one AdamW step of one tensor; grad is multiplied by grad_scale where given")
+          .summary(
+              "one AdamW step of one tensor; grad is multiplied by grad_scale; nothing changes where apply is false")
           .precision(PrecisionClass::any)
-          .operands({"param", "grad", "m", "v", "step", "lr", "grad_scale?"})
+          .operands({"param", "grad", "m", "v", "step", "lr", "grad_scale?", "apply?"})
           .results({"param", "m", "v"})
           .real("beta1", 0.9)
           .note("decay of the first moment")

@@ -178,15 +178,13 @@ std::vector<Ops> ClusterGraph::order() const {
   std::vector<unsigned> waiting(units.size(), 0);
   for (unsigned u = 0; u < units.size(); ++u)
     for (Op *op : units[u])
-      for (Value operand : op->operands()) {
-        Op *from = operand ? operand.op() : nullptr;
-        if (!from) continue;
-        // A view of what the cluster itself computes is part of its body: waiting for the view would be waiting for
-        // itself.
-        if (Op *computes = producer(operand); clusterOf(op) && isView(*from) && computes && unitOf[computes] == u)
-          continue;
-        if (unsigned f = unitOf[from]; f != u && after[f].insert(u)) ++waiting[u];
-      }
+      for (Value operand : op->operands())
+        if (Op *from = operand ? operand.op() : nullptr) {
+          // A cluster takes views of its own values inside, so it does not wait for them.
+          Op *viewed = producer(operand);
+          if (clusterOf(op) && viewed && clusterOf(viewed) == clusterOf(op)) continue;
+          if (unsigned f = unitOf[from]; f != u && after[f].insert(u)) ++waiting[u];
+        }
   std::priority_queue<unsigned, std::vector<unsigned>, std::greater<>> ready;
   for (unsigned u = 0; u < units.size(); ++u)
     if (waiting[u] == 0) ready.push(u);

@@ -6,6 +6,7 @@
 #include "ir/ops/graph_value.h"
 #include "ir/ops/op_def.h"
 #include "passes/gradient/activity.h"
+#include "passes/optimizer/loss_scale.h"
 #include "passes/rewrite/expand.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -21,13 +22,14 @@ bool keepsWidth(const ir::Op &op) {
 
 class Backward {
 public:
-  Backward(ir::Function &function, ir::Value loss)
-      : function_(function), loss_(loss), activity_(function, loss), builder_(function.block()) {}
+  Backward(ir::Function &function, ir::Value loss, const PassOptions &options)
+      : function_(function), loss_(loss), options_(options), activity_(function, loss), builder_(function.block()) {}
 
   void run() {
     auto forward = function_.block().opPointers();
     builder_.setLocation(loss_.op() ? loss_.op()->location() : ir::Location());
-    add(loss_, builder_.constant(1, loss_.dtype()));
+    add(loss_, scalesLoss(options_) ? builder_.cast(lossScale(function_, options_), loss_.dtype())
+                                    : builder_.constant(1, loss_.dtype()));
     for (ir::Op *op : llvm::reverse(forward))
       if (activity_.active(*op)) visit(*op);
   }
@@ -73,6 +75,9 @@ private:
   ir::Value total(ir::Value value) {
     auto it = parts_.find(value.def());
     if (it == parts_.end()) return {};
+    if (it->second.size() > 1)
+      for (ir::Value part : it->second) // the sum gets the name
+        if (part.name() == ("d." + value.name()).str()) part.setName(("d." + value.name() + ".part").str());
     ir::Value sum = it->second.front();
     for (ir::Value part : llvm::drop_begin(it->second))
       sum = named(builder_.op("add", widened(sum, part)), value.name());
@@ -92,6 +97,7 @@ private:
 
   ir::Function &function_;
   ir::Value loss_;
+  const PassOptions &options_;
   Activity activity_;
   ir::Builder builder_;
   llvm::DenseMap<ir::ValueDef *, llvm::SmallVector<ir::Value, 2>> parts_;
@@ -138,7 +144,7 @@ llvm::Error addBackward(ir::Function &function, PassContext &context) {
   ir::Op *terminator = function.block().terminator();
   if (auto error = expandWithoutRule(function, loss)) return error;
 
-  Backward backward(function, loss());
+  Backward backward(function, loss(), context.options());
   backward.run();
   auto entries = function.returns();
   for (const auto &persistent : function.module().persistents()) {

@@ -8,7 +8,8 @@
 //                                                  %d.w = linear_weight_grad %d.y, %x
 //                                                  return %loss, grad @w = %d.w
 //                                                }
-// The forward function stays as it is, for evaluation.
+// The forward function stays as it is, for evaluation. In f16 the backward function starts from the loss scale instead
+// of 1 (optimizer/loss_scale.h), so all its gradients are that much larger.
 #pragma once
 #include "passes/context.h"
 

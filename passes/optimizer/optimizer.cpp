@@ -1,7 +1,8 @@
 #include "passes/optimizer/optimizer.h"
 #include "ir/graph/builder.h"
 #include "ir/graph/clone.h"
-#include "ir/ops/graph_value.h"
+#include "passes/optimizer/loss_scale.h"
+#include "passes/optimizer/state.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Regex.h"
 
@@ -12,13 +13,6 @@ struct Gradient {
   std::string name; // of the param
   ir::Value value;
 };
-
-ir::Value stateOf(ir::Function &function, std::string name, ir::TensorType type, ir::Initializer init = {}) {
-  ir::Module &module = function.module();
-  if (!module.persistent(name))
-    module.addPersistent({ir::PersistentKind::state, name, std::move(type), init, nullptr, {}, {}, {}, {}});
-  return function.read(name);
-}
 
 // Takes the gradients out of `entries`.
 std::vector<Gradient> takeGradients(llvm::SmallVectorImpl<ir::ReturnEntry> &entries) {
@@ -43,37 +37,64 @@ void accumulate(ir::Function &function, ir::Builder &b, std::vector<Gradient> &g
   }
 }
 
-// min(1, max / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_
-ir::Value clipScale(ir::Builder &b, llvm::ArrayRef<Gradient> gradients, double maxNorm) {
+ir::Value globalNorm(ir::Builder &b, llvm::ArrayRef<Gradient> gradients) {
   llvm::SmallVector<ir::Value, 8> values;
   for (const Gradient &g : gradients) values.push_back(g.value);
-  ir::Value norm = named(b.op("global_norm", values), "grad_norm");
+  return named(b.op("global_norm", values), "grad_norm");
+}
+
+// min(1, max / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_
+ir::Value clipScale(ir::Builder &b, ir::Value norm, double maxNorm) {
   ir::Value ratio = b.op("div", {b.constant(maxNorm), b.op("add", {norm, b.constant(1e-6)})});
   return named(b.op("min", {ratio, b.constant(1)}), "grad_scale");
 }
 
-void update(ir::Function &function, ir::Builder &b, llvm::ArrayRef<Gradient> gradients, const AdamW &settings,
+// What the gradients are multiplied by and whether the step happens; null where it is 1 and always.
+struct Acceptance {
+  ir::Value gradScale, apply;
+};
+
+Acceptance acceptance(ir::Function &function, ir::Builder &b, llvm::ArrayRef<Gradient> gradients,
+                      const PassOptions &options, llvm::SmallVectorImpl<ir::ReturnEntry> &entries) {
+  Acceptance result;
+  bool scaled = scalesLoss(options);
+  if (!scaled && !options.optimizer.clipNorm) return result;
+  ir::Value norm = globalNorm(b, gradients);
+  ir::Value inverse;
+  if (scaled) {
+    result.apply = adaptLossScale(function, b, norm, options, entries);
+    inverse = b.op("div", {b.constant(1), lossScale(function, options)});
+    norm = b.op("mul", {norm, inverse});
+  }
+  if (options.optimizer.clipNorm) result.gradScale = clipScale(b, norm, *options.optimizer.clipNorm);
+  if (scaled) result.gradScale = result.gradScale ? b.op("mul", {result.gradScale, inverse}) : inverse;
+  return result;
+}
+
+void update(ir::Function &function, ir::Builder &b, llvm::ArrayRef<Gradient> gradients, const PassOptions &options,
             llvm::Regex *noDecay, llvm::SmallVectorImpl<ir::ReturnEntry> &entries) {
+  const AdamW &settings = options.optimizer;
   auto returns = [&](llvm::StringRef target, ir::Value value) {
     entries.push_back({ir::ReturnKind::update, target.str(), value});
   };
   ir::Value lr =
       stateOf(function, "optimizer.lr", {ir::DType::f32, {}}, {ir::Initializer::Kind::constant, settings.lr});
   ir::Value oldStep = stateOf(function, "adamw.step", {ir::DType::i32, {}});
-  ir::Value step = named(b.op("add", {oldStep, b.constant(1, ir::DType::i32)}), "new.adamw.step");
-  returns("adamw.step", step);
-  ir::Value scale = settings.clipNorm ? clipScale(b, gradients, *settings.clipNorm) : ir::Value();
+  ir::Value step = b.op("add", {oldStep, b.constant(1, ir::DType::i32)});
+  Acceptance accepted = acceptance(function, b, gradients, options, entries);
+  if (accepted.apply) step = b.op("select", {accepted.apply, step, oldStep});
+  returns("adamw.step", named(step, "new.adamw.step"));
   for (const Gradient &g : gradients) {
     std::string m = "adamw.m." + g.name, v = "adamw.v." + g.name;
     ir::TensorType moment{ir::DType::f32, g.value.type().shape};
     bool decays = !noDecay || !noDecay->match(g.name);
-    ir::Op *adamw = b.make(
-        "adamw",
-        {function.read(g.name), g.value, stateOf(function, m, moment), stateOf(function, v, moment), step, lr, scale},
-        {{"beta1", settings.beta1},
-         {"beta2", settings.beta2},
-         {"eps", settings.eps},
-         {"weight_decay", decays ? settings.weightDecay : 0.0}});
+    ir::Op *adamw = b.make("adamw",
+                           {function.read(g.name), g.value, stateOf(function, m, moment), stateOf(function, v, moment),
+                            step, lr, accepted.gradScale, accepted.apply},
+                           {{"beta1", settings.beta1},
+                            {"beta2", settings.beta2},
+                            {"eps", settings.eps},
+                            {"weight_decay", decays ? settings.weightDecay : 0.0}});
     const std::string targets[] = {g.name, m, v};
     for (unsigned i = 0; i < 3; ++i) returns(targets[i], named(adamw->result(i), "new." + targets[i]));
   }
@@ -119,7 +140,7 @@ llvm::Expected<bool> optimizer(ir::Module &module, PassContext &context) {
   ir::Builder b(function->block());
   b.setLocation(function->block().terminator()->location());
   if (accumulates) accumulate(*function, b, gradients, options.accumulate);
-  update(*function, b, gradients, options.optimizer, noDecay ? &*noDecay : nullptr, entries);
+  update(*function, b, gradients, options, noDecay ? &*noDecay : nullptr, entries);
   for (const Gradient &g : gradients)
     if (accumulates)
       entries.push_back({ir::ReturnKind::update, "accum." + g.name,

@@ -100,6 +100,14 @@ int absorbedBroadcast(const ir::Op &op) {
   return -1;
 }
 
+// A reshape that only puts 1s in front, as broadcasting does by itself.
+Verdict reshapeAddsLeadingOnes(const Match &m) {
+  auto inner = m["x"].shape(), outer = m["inner"].shape();
+  bool adds = outer.size() >= inner.size() && outer.take_back(inner.size()) == inner &&
+              llvm::all_of(outer.drop_back(inner.size()), [](const ir::Dim &d) { return d.is(1); });
+  return m.require(adds, "the reshape does more than put 1s in front");
+}
+
 Verdict absorbs(const Match &m) {
   return m.require(absorbedBroadcast(m.root()) >= 0, "no operand is a broadcast that the others make again");
 }
@@ -151,6 +159,10 @@ llvm::ArrayRef<Rule> movementRules() {
 
       {"broadcast-same", op("broadcast", {x}), sameType, justX},
       {"broadcast-broadcast", op("broadcast", {op("broadcast", {x})}), nullptr,
+       [](const Match &m, ir::Builder &b) -> Replacement {
+         return b.op("broadcast", {m["x"]}, {{"shape", m.root().attr<Shape>("shape")}});
+       }},
+      {"broadcast-reshape", op("broadcast", {op("reshape", {x}).as("inner")}), reshapeAddsLeadingOnes,
        [](const Match &m, ir::Builder &b) -> Replacement {
          return b.op("broadcast", {m["x"]}, {{"shape", m.root().attr<Shape>("shape")}});
        }},

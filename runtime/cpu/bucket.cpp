@@ -1,35 +1,11 @@
 #include "runtime/cpu/bucket.h"
-#include "ir/graph/bug.h"
-#include "ir/ops/op_def.h"
+#include "runtime/execute/constants.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace fusor::runtime {
 
 using namespace ir;
-
-namespace {
-
-// Ops without operands: numbers that only the sizes decide.
-llvm::Error fillConstants(const Function &function, Bucket &bucket) {
-  bucket.constants = AlignedMemory(bucket.memory.constantBytes);
-  for (const Op &op : function.block().ops()) {
-    if (!op.operands().empty() || op.body() || op.def().hasSideEffectOrder) continue;
-    llvm::SmallVector<RefTensor, 1> outputs;
-    for (Value result : op.results()) {
-      auto tensor = zeros(result.type(), bucket.symbols);
-      if (!tensor) return tensor.takeError();
-      outputs.push_back(std::move(*tensor));
-    }
-    if (auto error = evaluateOp(op.site(), {}, outputs, bucket.symbols)) return error;
-    for (unsigned i = 0; i < outputs.size(); ++i)
-      writeTensor(op.result(i).type(), outputs[i],
-                  bucket.constants.data() + bucket.memory.buffer(op.result(i)).place.offset);
-  }
-  return llvm::Error::success();
-}
-
-} // namespace
 
 llvm::Expected<std::unique_ptr<Bucket>> makeBucket(const Function &function,
                                                    llvm::ArrayRef<std::unique_ptr<ClusterCode>> codes,
@@ -48,7 +24,8 @@ llvm::Expected<std::unique_ptr<Bucket>> makeBucket(const Function &function,
   auto memory = passes::planMemory(function, symbols, options);
   if (!memory) return memory.takeError();
   bucket->memory = std::move(*memory);
-  if (auto error = fillConstants(function, *bucket)) return error;
+  bucket->constants = AlignedMemory(bucket->memory.constantBytes);
+  if (auto error = fillConstants(function, bucket->memory, symbols, bucket->constants.data())) return error;
 
   for (const auto &code : codes) {
     BucketStep step;

@@ -1,5 +1,6 @@
 #include "runtime/execute/program.h"
 #include "runtime/cpu/cpu_program.h"
+#include "runtime/cuda/cuda_program.h"
 #include "runtime/execute/run_error.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -118,7 +119,9 @@ llvm::Error Program::addFallback(Fallback fallback) {
 llvm::Expected<std::unique_ptr<Program>> compile(std::unique_ptr<Module> fused, const Target &target,
                                                  CompileOptions options) {
   if (target.kind == DeviceKind::cpu) return compileForCpu(std::move(fused), target, std::move(options));
-  return llvm::make_error<DeviceError>("this build of fusor has no CUDA back end; use --device cpu");
+  auto platform = openCudaPlatform(target, options);
+  if (!platform) return platform.takeError();
+  return compileForCuda(std::move(fused), target, std::move(options), std::move(*platform));
 }
 
 } // namespace fusor::runtime

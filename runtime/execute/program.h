@@ -26,6 +26,10 @@ struct CompileOptions {
   /// Symbols of persistent values' shapes, e.g. the batch of a KV cache, and any others that inputs do not fix.
   ir::SymbolValues symbols;
   // CUDA only
+  int device = 0;           // number of the GPU, as CUDA counts
+  bool ownGemm = false;     // generated GEMM kernels in place of cuBLASLt's (--blas own)
+  bool timeGemms = true;    // cuBLASLt's algorithms are measured and the fastest kept; else the library's favourite
+  bool graphs = true;       // a run is one CUDA graph where nothing runs on the host; else one launch a kernel
   std::string cacheDir; // compiled kernels; empty: the default folder
   std::string dumpDir;  // where kernels, plans and traces go; empty: nowhere
 };
@@ -43,6 +47,13 @@ struct KernelInfo {
 struct Fallback {
   std::string where;  // "@step: arg_reduce %y"
   std::string reason; // "no kernel class takes arg_reduce over a leading dim"
+};
+
+/// What compiling cost.
+struct CompileStats {
+  unsigned compiled = 0, fromCache = 0; // kernels
+  double milliseconds = 0;
+  std::vector<std::string> notes; // what the user should know: a cache that cannot be written, ...
 };
 
 struct StepTime {
@@ -86,6 +97,7 @@ public:
   /// The launch lists of all functions.
   virtual std::vector<KernelInfo> kernels() const = 0;
   llvm::ArrayRef<Fallback> fallbacks() const { return fallbacks_; }
+  const CompileStats &compileStats() const { return compileStats_; }
   /// How many buckets were planned so far. Decoding N tokens must not raise it.
   unsigned plansBuilt() const { return plansBuilt_; }
   /// Peak bytes of the largest bucket planned so far: its arena and all persistent values.
@@ -107,6 +119,7 @@ protected:
   ir::Target target_;
   CompileOptions options_;
   std::vector<Fallback> fallbacks_;
+  CompileStats compileStats_;
   unsigned plansBuilt_ = 0;
   int64_t peakBytes_ = 0;
 };

@@ -169,7 +169,7 @@ TEST(Cli, TrainResumeGenerate) {
 TEST(Cli, InterruptedIs130AfterSaving) {
   TemporaryFolder folder;
   Ran ran = fusor(std::string(kTrain) + "--steps 1000000 --json --save " + folder.path("c"),
-                  "timeout --preserve-status -s INT 1");
+                  "timeout --foreground --preserve-status -s INT 1");
   EXPECT_EQ(ran.exit, 130) << ran.err;
   EXPECT_SAYS(ran.err, "warning: interrupted after step ");
   auto lines = objects(ran.out);

@@ -3,9 +3,7 @@
 #include "tests/numerics/every_op.h"
 #include "tests/numerics/on_cpu.h"
 #include "tests/support/tolerance.h"
-#include "llvm/ADT/StringSet.h"
 #include <cmath>
-#include <cstdlib>
 
 using namespace fusor::ir;
 using namespace fusor::tests;
@@ -75,43 +73,5 @@ TEST_P(OnCpu, MatchesTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(Table, OnCpu, testing::ValuesIn(opsWhere([](const OpDef &d) { return !isStructural(d); })),
                          opName);
-
-/// 20, or as many as $FUSOR_RANDOM_SEEDS says.
-uint64_t seeds() {
-  const char *text = std::getenv("FUSOR_RANDOM_SEEDS");
-  return text ? std::strtoull(text, nullptr, 10) : 20;
-}
-
-void expectMatches(const RandomGraphOptions &graph, const CpuOptions &options) {
-  for (uint64_t seed = 0; seed < seeds(); ++seed) {
-    auto module = randomModule(seed, graph);
-    auto wrong = [&](const Module &m) { return problem(m, randomInputs(*m.function("random"), seed), options); };
-    if (wrong(*module).empty()) continue;
-    auto small = shrink(*module, [&](const Module &m) { return !wrong(m).empty(); });
-    FAIL() << "seed " << seed << ": " << wrong(*small) << "\n" << small->str();
-  }
-}
-
-// f32 alone: a rounding to bf16 may go the other way, and a comparison then jump.
-TEST(RandomGraphsOnCpu, FusedFunctionsMatchTheReference) {
-  expectMatches({.ops = 14, .narrow = false, .random = true, .discontinuous = false}, {});
-}
-
-TEST(RandomGraphsOnCpu, UnfusedFunctionsMatchTheReference) {
-  expectMatches({.ops = 14, .narrow = false, .random = true, .discontinuous = false}, {.threads = 1, .fused = false});
-}
-
-// With roundings and FP8 too: the work is split by shape, never by the number of threads.
-TEST(RandomGraphsOnCpu, ThreadsDoNotChangeABit) {
-  for (uint64_t seed = 0; seed < seeds(); ++seed) {
-    auto module = randomModule(seed, {.ops = 14, .fp8 = true, .random = true});
-    RandomInputs inputs = randomInputs(*module->function("random"), seed);
-    auto one = runOnCpu(*module, inputs, {.threads = 1}), two = runOnCpu(*module, inputs, {.threads = 2});
-    ASSERT_TRUE(one && two) << (one ? "" : llvm::toString(one.takeError()))
-                            << (two ? "" : llvm::toString(two.takeError()));
-    for (size_t i = 0; i < one->result.results.size(); ++i)
-      ASSERT_TRUE(equalTo(two->result.results[i], one->result.results[i])) << "seed " << seed << "\n" << module->str();
-  }
-}
 
 } // namespace

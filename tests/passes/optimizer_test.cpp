@@ -3,6 +3,7 @@
 #include "passes/optimizer/optimizer.h"
 #include "passes/pipeline.h"
 #include <cmath>
+#include <limits>
 
 using namespace fusor;
 using namespace fusor::test;
@@ -100,6 +101,80 @@ TEST(Optimizer, AccumulationEqualsTheBigBatch) {
         EXPECT_NEAR(state[entry.first()].data[i], entry.second.data[i], 1e-9) << entry.first().str() << "[" << i << "]";
     for (double x : state["accum.fc1.weight"].data) EXPECT_EQ(x, 0);
   }
+}
+
+// Scaling by S and dividing by it changes nothing; the clip sees the true norm.
+TEST(LossScale, CancelsOut) {
+  passes::PassOptions plain, scaled;
+  plain.optimizer.clipNorm = scaled.optimizer.clipNorm = 0.3;
+  scaled.lossScale = 1024;
+  auto a = trained(plain), b = trained(scaled);
+  auto inputs = inputsFor(*a->function("train_step"), {{"B", 4}}, 5);
+  auto expected = evaluateOrFail(*a->function("train_step"), inputs, initialState(*a)).updates;
+  auto found = evaluateOrFail(*b->function("train_step"), inputs, initialState(*b)).updates;
+  EXPECT_EQ(found["optimizer.loss_scale"].data[0], 1024);
+  EXPECT_EQ(found["optimizer.good_steps"].data[0], 1);
+  for (auto &entry : expected)
+    for (int64_t i = 0; i < entry.second.elements(); ++i)
+      EXPECT_NEAR(found[entry.first()].data[i], entry.second.data[i], 1e-12) << entry.first().str();
+}
+
+TEST(LossScale, SkipsAStepThatOverflowed) {
+  passes::PassOptions options;
+  options.lossScale = 1024;
+  auto module = trained(options);
+  auto inputs = inputsFor(*module->function("train_step"), {{"B", 4}}, 5);
+  inputs[0].data[3] = std::numeric_limits<double>::infinity();
+  ir::RefState state = initialState(*module);
+  state["optimizer.good_steps"].data[0] = 7;
+  auto updates = evaluateOrFail(*module->function("train_step"), inputs, state).updates;
+  EXPECT_EQ(updates["optimizer.loss_scale"].data[0], 512);
+  EXPECT_EQ(updates["optimizer.good_steps"].data[0], 0);
+  for (auto &entry : updates)
+    if (!entry.first().startswith("optimizer.")) {
+      EXPECT_EQ(entry.second.data, state[entry.first()].data) << entry.first().str() << " must stay";
+    }
+}
+
+TEST(LossScale, DoublesAfterManyGoodSteps) {
+  passes::PassOptions options;
+  options.lossScale = 1024;
+  auto module = trained(options);
+  auto inputs = inputsFor(*module->function("train_step"), {{"B", 4}}, 5);
+  ir::RefState state = initialState(*module);
+  state["optimizer.good_steps"].data[0] = 1999;
+  auto updates = evaluateOrFail(*module->function("train_step"), inputs, state).updates;
+  EXPECT_EQ(updates["optimizer.loss_scale"].data[0], 2048);
+  EXPECT_EQ(updates["optimizer.good_steps"].data[0], 0);
+}
+
+// The largest error of fc1's gradient in f16, relative to its largest element, where gradients are near 1e-7.
+double errorInF16(std::optional<double> lossScale) {
+  passes::PassOptions options;
+  options.precision = ir::DType::f16;
+  options.lossScale = lossScale;
+  options.wideHeadBelow = 0;
+  auto module = mlp();
+  passes::PassContext context(options);
+  EXPECT_SUCCESS(passes::runPasses(
+      *module, {std::string("precision"), std::string("gradient"), std::string("optimizer")}, context));
+  auto inputs = inputsFor(*module->function("train_step"), {{"B", 4}}, 5);
+  ir::RefState state = initialState(*module);
+  for (double &w : state["fc2.weight"].data) w *= 1e-6;
+  auto updates = evaluateOrFail(*module->function("train_step"), inputs, state).updates;
+  auto exact = gradientsOf(inputs, state);
+  double error = 0, largest = 0;
+  for (int64_t i = 0; i < exact["fc1.weight"].elements(); ++i) {
+    double gradient = exact["fc1.weight"].data[i]; // m = (1 - beta1) * gradient after the first step
+    error = std::max(error, std::abs(updates["adamw.m.fc1.weight"].data[i] / 0.1 - gradient));
+    largest = std::max(largest, std::abs(gradient));
+  }
+  return error / largest;
+}
+
+TEST(LossScale, IsOnInF16AndKeepsSmallGradients) {
+  EXPECT_LT(errorInF16(std::nullopt), 0.05);
+  EXPECT_GT(errorInF16(1.0), 0.1) << "without a scale f16 flushes them, else this test means nothing";
 }
 
 TEST(Optimizer, RefusesABadRegularExpression) {

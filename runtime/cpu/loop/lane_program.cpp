@@ -117,6 +117,11 @@ public:
   }
 
   Lane lane(int reg) const { return program_.registers[reg].lane; }
+  /// Of a number that may lie in the middle of an array.
+  static const LoopExtents &noDims() {
+    static const LoopExtents none;
+    return none;
+  }
 
 private:
   const LoopPlan &plan_;
@@ -202,7 +207,8 @@ private:
     load.input = step.access.input;
     load.dtype = dtype;
     if (context_.isFlat)
-      load.map = step.span == Span::scalar ? AccessMap() : AccessMap::flat();
+      load.map =
+          step.span == Span::scalar ? AccessMap(step.access.offset, {}, noDims(), context_.symbols) : AccessMap::flat();
     else
       load.map = AccessMap(step.access.offset, step.access.strides, context_.extents, context_.symbols);
     if (const auto &gather = step.access.gather) {

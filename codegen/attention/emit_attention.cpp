@@ -1,0 +1,120 @@
+#include "codegen/attention/emit_attention.h"
+#include "codegen/emit/literal.h"
+#include "codegen/emit/scalar_text.h"
+#include "codegen/plan/anchors.h"
+
+namespace fusor::codegen {
+
+using namespace ir;
+
+namespace {
+
+// Rows of a block: AttentionTile::kQueries and AttentionBackwardTile::kRows, kThreads of codegen/device.
+int64_t forwardQueries(int64_t headSize) { return headSize <= 64 ? 64 : headSize <= 128 ? 32 : 16; }
+int64_t backwardRows(int64_t headSize) { return headSize <= 64 ? 32 : headSize <= 128 ? 16 : 8; }
+unsigned backwardThreads(int64_t headSize) { return headSize <= 128 ? 128 : 64; }
+
+class AttentionWriter {
+public:
+  AttentionWriter(const FusionBody &body, KernelSet &set, const AttentionPlan &plan) : body_(body), set_(set), plan_(plan) {}
+
+  void forward() {
+    KernelBuilder k(body_, set_);
+    k.use("attention_simt.cuh");
+    shape(k);
+    view(k, "q_view", plan_.q, false, plan_.tq);
+    view(k, "k_view", plan_.k, false, plan_.tk);
+    view(k, "v_view", plan_.v, false, plan_.tk);
+    view(k, "y_view", plan_.y, true, plan_.tq);
+    std::string lse = plan_.lseOutput ? k.output(*plan_.lseOutput) : "(float *)nullptr";
+    k.code().raw("// the weights meet v unrounded: the IR has no rounding there");
+    k.code().line("attentionForward<{0}, false>(q_view, k_view, v_view, y_view, {1}, shape);", plan_.headSize, lse);
+    k.finish({heads(plan_.heads) * Count::ceilDiv(plan_.tq, forwardQueries(plan_.headSize)), 128, "online softmax"});
+  }
+
+  void backward() {
+    unsigned delta = set_.workspaces.size();
+    set_.workspaces.push_back(Count(plan_.batch * Dim(plan_.heads) * plan_.tq * Dim(4)));
+    auto lse = [&](KernelBuilder &k) { return k.input(plan_.lseInput); };
+    {
+      KernelBuilder k(body_, set_, "delta");
+      k.use("attention_backward_simt.cuh");
+      shape(k);
+      view(k, "y_view", plan_.y, false, plan_.tq);
+      view(k, "dy_view", plan_.dy, false, plan_.tq);
+      k.code().line("attentionDelta<{0}>(y_view, dy_view, {1}, shape);", plan_.headSize, k.workspace(delta, "float", "delta", false));
+      k.finish({Count::ceilDiv(plan_.batch * Dim(plan_.heads) * plan_.tq, 4), 128, "a warp a row: delta = sum(dy * y)"});
+    }
+    int64_t rows = backwardRows(plan_.headSize);
+    {
+      KernelBuilder k(body_, set_, "dq");
+      inputs(k);
+      view(k, "dq_view", plan_.dq, true, plan_.tq);
+      k.code().line("attentionQueryGrad<{0}, false>(q_view, k_view, v_view, dy_view, dq_view, {1}, {2}, shape);",
+                    plan_.headSize, lse(k), k.workspace(delta, "float", "delta", true));
+      k.finish({heads(plan_.heads) * Count::ceilDiv(plan_.tq, rows), backwardThreads(plan_.headSize), "a block a tile of queries"});
+    }
+    KernelBuilder k(body_, set_, "dkv");
+    inputs(k);
+    view(k, "dk_view", plan_.dk, true, plan_.tk);
+    view(k, "dv_view", plan_.dv, true, plan_.tk);
+    k.code().line("attentionKeyGrad<{0}, false>(q_view, k_view, v_view, dy_view, dk_view, dv_view, {1}, {2}, shape);",
+                  plan_.headSize, lse(k), k.workspace(delta, "float", "delta", true));
+    k.finish({heads(plan_.kvHeads) * Count::ceilDiv(plan_.tk, rows), backwardThreads(plan_.headSize), "a block a tile of keys"});
+  }
+
+private:
+  Count heads(int64_t n) const { return Count(plan_.batch * Dim(n)); }
+
+  void inputs(KernelBuilder &k) {
+    k.use("attention_backward_simt.cuh");
+    shape(k);
+    view(k, "q_view", plan_.q, false, plan_.tq);
+    view(k, "k_view", plan_.k, false, plan_.tk);
+    view(k, "v_view", plan_.v, false, plan_.tk);
+    view(k, "dy_view", plan_.dy, false, plan_.tq);
+  }
+
+  void view(KernelBuilder &k, llvm::StringRef name, const HeadsView &view, bool isOutput, const Dim &tokens) {
+    std::string pointer = isOutput ? k.output(view.index) : k.input(view.index);
+    if (!view.offset.is(0)) pointer += " + " + k.dim(view.offset);
+    k.code().noted(llvm::formatv("const HeadView<{0}{1}> {2} = {{{3}, {4}, {5}, {6}};", isOutput ? "" : "const ",
+                                 storageType(plan_.dtype), name, pointer, k.dim(tokens * view.rowStride),
+                                 k.dim(view.rowStride), plan_.headSize)
+                       .str(),
+                   "strides of batch, token, head");
+  }
+
+  void shape(KernelBuilder &k) {
+    std::string mask = plan_.keyMask ? "(const u8 *)" + k.input(*plan_.keyMask) : "nullptr";
+    std::string length = plan_.kvLength ? "(const i32 *)" + k.input(*plan_.kvLength) : "nullptr"; // little-endian: the low word
+    k.code().noted(llvm::formatv("const AttentionShape shape = {{{0}, {1}, {2}, {3}, {4},", k.dim(plan_.batch), plan_.heads,
+                                 plan_.kvHeads, k.dim(plan_.tq), k.dim(plan_.tk))
+                       .str(),
+                   "batch, heads, key heads, queries, keys");
+    k.code().noted(llvm::formatv("  {0}, {1}, {2}, {3}, {4}};", floatLiteral(plan_.scale), plan_.causal ? "true" : "false",
+                                 plan_.window > 0 ? plan_.window - 1 : -1, mask, length)
+                       .str(),
+                   "scale, causal, keys to the left (-1: all), mask, length");
+  }
+
+  const FusionBody &body_;
+  KernelSet &set_;
+  const AttentionPlan &plan_;
+};
+
+} // namespace
+
+llvm::Error emitAttention(const FusionBody &body, KernelSet &set) {
+  auto plan = planAttention(body.flat);
+  if (!plan) return plan.takeError();
+  if (plan->dtype == DType::f64) return opError("the attention kernels accumulate in f32: none for f64");
+  if (plan->headSize > 256) return opError("the attention kernels take head sizes up to 256, found {0}", plan->headSize);
+  if (plan->kvLength && byteSize(body.block().argument(*plan->kvLength).dtype()) < 4)
+    return opError("kv_length must have at least 32 bits");
+  AttentionWriter writer(body, set, *plan);
+  plan->backward ? writer.backward() : writer.forward();
+  return llvm::Error::success();
+}
+
+} // namespace fusor::codegen

@@ -1,0 +1,59 @@
+#include "codegen/loop/emit_loop.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace fusor::codegen {
+
+using namespace ir;
+
+llvm::Error emitLoop(const FusionBody &body, const LoopPlan &plan, KernelSet &set, std::optional<unsigned> accumulator) {
+  for (Value argument : body.block().arguments())
+    if (argument.type().granularity != Granularity::none || argument.dtype() == DType::f8e8m0)
+      return opError("no kernel reads {0}", argument.type().str());
+  LoopJob job{body, plan, set, accumulator};
+  findInPlace(body, plan, set);
+  switch (plan.kind()) {
+  case ClusterKind::row: emitRow(job); break;
+  case ClusterKind::column: emitColumn(job); break;
+  default: emitPointwise(job); break;
+  }
+  return llvm::Error::success();
+}
+
+void findInPlace(const FusionBody &body, const LoopPlan &plan, KernelSet &set) {
+  for (const LoopStep &step : plan.main) {
+    if (step.kind != LoopStep::Kind::load || !step.access.contiguous || step.access.input == kAccumulator) continue;
+    auto sameInput = [&](const LoopStep &other) {
+      bool reads = (other.kind == LoopStep::Kind::load || other.kind == LoopStep::Kind::random) &&
+                   other.access.input == step.access.input;
+      return reads || (other.access.gather && other.access.gather->indices == step.access.input);
+    };
+    if (llvm::count_if(plan.main, sameInput) != 1 || llvm::any_of(plan.finish, sameInput)) continue;
+    for (const LoopStore &store : plan.stores)
+      if (store.access.contiguous && store.span == step.span &&
+          byteSize(store.value.dtype()) == byteSize(body.block().argument(step.access.input).dtype()))
+        set.inPlace.push_back({step.access.input, store.output});
+  }
+}
+
+void LoopJob::prepare(KernelBuilder &k, LoopText &text) const {
+  if (accumulator) {
+    bool isDouble = body.flat.anchor->result().dtype() == DType::f64;
+    std::string name = k.workspace(*accumulator, isDouble ? "double" : "float", "product", true);
+    text.setAccumulator("", name);
+  }
+}
+
+void LoopJob::addPartials(const Count &chunks) {
+  firstPartials = set.workspaces.size();
+  for (const RowsSum &sum : plan.sums) {
+    Count elements = sum.span == Span::column ? chunks * Count(plan.columns) : chunks;
+    set.workspaces.push_back(elements * Count(accumulatorBytes(sum.of.dtype())));
+  }
+}
+
+std::string LoopJob::partials(KernelBuilder &k, unsigned sum, bool isConst) const {
+  Value v = plan.sums[sum].result;
+  return k.workspace(firstPartials + sum, accumulatorType(plan.sums[sum].of.dtype()), v.name().str() + "_partials", isConst);
+}
+
+} // namespace fusor::codegen

@@ -1,0 +1,435 @@
+// Reductions over columns. A unit (a warp, or a block) works on one row at a time; a row passes through sweeps:
+//
+//   load     the thread's columns of every full input -> registers (persistent kernels)
+//   sweep 0  what needs no reduction; accumulates the reductions of it
+//   reduce   over the unit -> row values, e.g. the mean
+//   sweep 1  what needs those; accumulates the next reductions, ...
+//
+// Where a row does not fit in registers, every sweep loads and computes again what it needs. With sums over rows a unit
+// takes a chunk of rows and keeps running sums per column.
+#include "codegen/loop/emit_loop.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallPtrSet.h"
+
+namespace fusor::codegen {
+
+using namespace ir;
+
+namespace {
+
+constexpr int64_t kMostPersistentColumns = 8192;
+constexpr int64_t kMostWarpColumns = 1024;
+constexpr int kWarpsPerBlock = 4;
+
+using ValueSet = llvm::SmallPtrSet<const ValueDef *, 16>;
+
+class RowWriter {
+public:
+  explicit RowWriter(LoopJob &job)
+      : job_(job), plan_(job.plan), k_(job.body, job.set, job.plan.sums.empty() ? "" : "rows"),
+        text_(k_, plan_, vectorWidth(plan_, k_)) {}
+
+  void write() {
+    job_.prepare(k_, text_);
+    text_.setWriter(k_.code());
+    k_.use("reduce.cuh");
+    findLevels();
+    chooseShape();
+    if (persistent_) findKept();
+    if (!plan_.sums.empty()) job_.addPartials(units());
+    writeKernel();
+    if (!plan_.sums.empty()) emitFinish(job_, units(), units());
+  }
+
+private:
+  // --- what is known when
+
+  unsigned level(Value v) const { return level_.lookup(v.def()); }
+
+  void findLevels() {
+    for (const LoopStep &step : plan_.main) {
+      unsigned level = 0;
+      if (step.op && step.kind != LoopStep::Kind::random)
+        for (Value operand : step.op->operands()) level = std::max(level, level_.lookup(operand.def()));
+      if (step.kind == LoopStep::Kind::rowReduce) ++level;
+      level_[step.result.def()] = level;
+      steps_[step.result.def()] = &step;
+      last_ = std::max(last_, level);
+    }
+  }
+  const LoopStep &stepOf(Value v) const { return *steps_.lookup(v.def()); }
+  static bool varies(Span span) { return span == Span::full || span == Span::column; } // over columns
+
+  bool isCheap(const LoopStep &step) const {
+    if (step.kind == LoopStep::Kind::iota || step.kind == LoopStep::Kind::spread) return true;
+    if (step.kind != LoopStep::Kind::formula) return false;
+    static constexpr const char *cheap[] = {"add", "sub", "mul", "neg", "cast", "max", "min", "select", "abs",
+                                            "eq",  "ne",  "lt",  "le",  "gt",   "ge",  "and", "or",     "not"};
+    return llvm::any_of(cheap, [&](const char *name) { return step.op->is(name); });
+  }
+
+  // --- shape: who works on what
+
+  void chooseShape() {
+    persistent_ = plan_.columns.isConstant() && plan_.columns.value() <= kMostPersistentColumns;
+    int64_t columns = persistent_ ? std::max<int64_t>(plan_.columns.value(), 1) : kMostPersistentColumns;
+    int64_t arrays = plan_.sums.size() + llvm::count_if(plan_.main, [](const LoopStep &s) {
+      return s.kind == LoopStep::Kind::load && s.span == Span::full;
+    });
+    isWarp_ = persistent_ && columns <= kMostWarpColumns && columns / 32 * arrays <= 96;
+    if (isWarp_) {
+      threads_ = 32;
+    } else {
+      int64_t each = arrays <= 2 ? 16 : 8;
+      each = std::max<int64_t>(each / text_.width(), 1) * text_.width();
+      threads_ = std::min<int64_t>(std::max<int64_t>((columns / each + 31) / 32 * 32, 64), 512);
+      if (!persistent_) threads_ = 256;
+    }
+    turns_ = (columns + threads_ * text_.width() - 1) / (threads_ * text_.width());
+    isRagged_ = columns % (threads_ * text_.width()) != 0;
+    unitRows_ = plan_.sums.empty() ? 1 : isWarp_ ? 16 : 32;
+  }
+  Count units() const { return Count::ceilDiv(plan_.rows, unitRows_); }
+  bool keepsSums() const { return persistent_; } // running column sums in registers; else in the partials themselves
+
+  // --- which values must outlive their sweep
+
+  // The steps sweep `at` computes itself, given what it wants; values of earlier sweeps that are not cheap are collected.
+  void closure(Value v, unsigned at, ValueSet &steps, ValueSet *kept) const {
+    const LoopStep *step = steps_.lookup(v.def());
+    if (!step || !varies(step->span) || steps.contains(v.def())) return;
+    bool isFullLoad = step->kind == LoopStep::Kind::load && step->span == Span::full;
+    if (persistent_ && isFullLoad) return; // in registers from the start
+    if (persistent_ && level(v) < at && step->span == Span::full && !isCheap(*step)) {
+      if (kept) kept->insert(v.def());
+      return;
+    }
+    steps.insert(v.def());
+    if (step->op && step->kind != LoopStep::Kind::random)
+      for (Value operand : step->op->operands()) closure(operand, at, steps, kept);
+  }
+
+  llvm::SmallVector<Value, 16> wantedBy(unsigned at) const {
+    llvm::SmallVector<Value, 16> wanted;
+    for (const LoopStep &step : plan_.main)
+      if (step.kind == LoopStep::Kind::rowReduce && level(step.op->operand(0u)) == at)
+        wanted.push_back(step.op->operand(0u));
+    for (const LoopStore &store : plan_.stores)
+      if (varies(store.span) && storeSweep(store.value) == at) wanted.push_back(store.value);
+    for (const RowsSum &sum : plan_.sums)
+      if (varies(stepOf(sum.of).span) && storeSweep(sum.of) == at) wanted.push_back(sum.of);
+    for (const LoopStep &step : plan_.main)
+      if (kept_.contains(step.result.def()) && level(step.result) == at) wanted.push_back(step.result);
+    return wanted;
+  }
+  // Kernels that load again store at the end only: an output may be the buffer of an input.
+  unsigned storeSweep(Value v) const { return persistent_ ? level(v) : last_; }
+
+  void findKept() {
+    for (unsigned at = last_ + 1; at-- > 0;) {
+      ValueSet steps;
+      for (Value v : wantedBy(at)) closure(v, at, steps, &kept_);
+    }
+  }
+
+  // --- text
+
+  // "x8[j]" of an array [turns][width]; the lane is added for width > 1.
+  std::string elements(llvm::StringRef array) const { return turns_ > 1 ? array.str() + "[j]" : array.str(); }
+  std::string lane(const std::string &elements) const { return text_.width() > 1 ? elements + "[e]" : elements; }
+  void declare(llvm::StringRef type, llvm::StringRef array) {
+    std::string dims = (turns_ > 1 ? "[" + std::to_string(turns_) + "]" : "") +
+                       (text_.width() > 1 ? "[" + std::to_string(text_.width()) + "]" : "");
+    w().noted((type + " " + array + dims + ";").str(), turns_ > 1 ? "this thread's columns, turn by turn" : "this thread's columns");
+  }
+
+  // The loop over this thread's columns.
+  template <typename Body> void overColumns(Body body) {
+    std::string my = text_.width() > 1 ? " * " + std::to_string(text_.width()) : "";
+    if (!persistent_) {
+      auto loop = w().block("for (i64 c = (i64)thread{0}; c < {1}; c += {2})", my, k_.dim(plan_.columns),
+                            threads_ * text_.width());
+      return body();
+    }
+    std::optional<CodeWriter::Block> loop, guard;
+    std::string first = "thread";
+    if (turns_ > 1) {
+      w().raw("#pragma unroll");
+      loop.emplace(w().block("for (int j = 0; j < {0}; ++j)", turns_));
+      first = llvm::formatv("(j * {0} + thread)", threads_);
+      w().line("const int c = {0}{1};", first, my);
+    } else {
+      loop.emplace(w().open(""));
+      w().line("const int c = thread{0};", my);
+    }
+    if (isRagged_) guard.emplace(w().block("if (c < {0})", plan_.columns.value()));
+    body();
+  }
+
+  void writeKernel() {
+    if (isWarp_) {
+      w().line("const i64 unit = (i64)blockIdx.x * {0} + threadIdx.x / 32; // a warp a row", kWarpsPerBlock);
+      w().raw("const int thread = threadIdx.x % 32;");
+    } else {
+      w().raw("const i64 unit = blockIdx.x; // a block a row");
+      w().raw("const int thread = threadIdx.x;");
+    }
+    std::string rows = k_.dim(plan_.rows);
+    for (const LoopStep &step : plan_.main) text_.prepare(step);
+    if (plan_.sums.empty()) {
+      w().line("const i64 row = unit;");
+      if (isWarp_) w().line("if (row >= {0}) return; // whole warps", rows);
+      writeRow();
+    } else {
+      w().line("const i64 firstRow = unit * {0};", unitRows_);
+      w().line("const i64 endRow = firstRow + {0} < {1} ? firstRow + {0} : {1};", unitRows_, rows);
+      if (isWarp_) w().line("if (firstRow >= {0}) return; // whole warps", rows);
+      startSums();
+      {
+        auto loop = w().block("for (i64 row = firstRow; row < endRow; ++row)");
+        writeRow();
+      }
+      storeSums();
+    }
+    std::string note = isWarp_ ? "a warp a row" : "a block a row";
+    if (unitRows_ > 1) note += llvm::formatv(", {0} rows one after another", unitRows_);
+    note += persistent_ ? "; the row stays in registers" : "; a row is read once a sweep";
+    Count grid = isWarp_ ? Count::ceilDiv(plan_.rows, unitRows_ * kWarpsPerBlock) : units();
+    k_.finish({grid, static_cast<unsigned>(isWarp_ ? 32 * kWarpsPerBlock : threads_), note});
+  }
+
+  void writeRow() {
+    if (persistent_) loadRow();
+    for (unsigned at = 0; at <= last_; ++at) {
+      rowValues(at);
+      sweep(at);
+    }
+    bool any = false;
+    for (const LoopStore &store : plan_.stores) {
+      if (varies(store.span)) continue;
+      if (!any) w().raw("// store, one thread a row");
+      any = true;
+      auto guard = w().open(store.span == Span::row ? "if (thread == 0)" : "if (thread == 0 && row == 0)");
+      text_.storeScalar(store);
+    }
+    for (unsigned i = 0; i < plan_.sums.size(); ++i)
+      if (!varies(stepOf(plan_.sums[i].of).span)) accumulate(running_[i], plan_.sums[i].op, plan_.sums[i].of);
+  }
+
+  void loadRow() {
+    llvm::SmallVector<const LoopStep *, 8> loads;
+    for (const LoopStep &step : plan_.main)
+      if (step.kind == LoopStep::Kind::load && step.span == Span::full) loads.push_back(&step);
+    if (!loads.empty()) w().raw("// load");
+    std::vector<std::string> arrays;
+    for (const LoopStep *step : loads) {
+      std::string array = k_.names().make(identifierFrom(step->result.name()) + std::to_string(text_.width()));
+      declare(variableType(step->result.dtype()), array);
+      arrays.push_back(array);
+      text_.bind(step->result, lane(elements(array)));
+    }
+    if (loads.empty()) return;
+    overColumns([&] {
+      for (unsigned i = 0; i < loads.size(); ++i) text_.loadInto(*loads[i], elements(arrays[i]));
+    });
+  }
+
+  // Values per row (and scalars) that become known before sweep `at`.
+  void rowValues(unsigned at) {
+    for (const LoopStep &step : plan_.main) {
+      if (varies(step.span) || level(step.result) != at) continue;
+      if (step.kind == LoopStep::Kind::rowReduce) continue; // bound by the sweep before
+      if (step.kind == LoopStep::Kind::load)
+        text_.load(step);
+      else
+        text_.compute(step);
+    }
+  }
+
+  void accumulate(const std::string &into, Op *op, Value v) {
+    std::string value = v.dtype() == DType::f64 || !isInteger(v.dtype()) ? text_.spell(v) : "(double)" + text_.spell(v);
+    if (op->is("sum"))
+      w().line("{0} += {1};", into, value);
+    else
+      w().line("{0} = {1}::combine({0}, {2});", into, reducer(*op), value);
+  }
+
+  static std::string identity(const Op &op, DType type) {
+    return (reducer(op) + "::identity<" + accumulatorType(type) + ">()").str();
+  }
+
+  void sweep(unsigned at) {
+    auto wanted = wantedBy(at);
+    if (wanted.empty()) return;
+    ValueSet needed;
+    for (Value v : wanted) closure(v, at, needed, nullptr);
+
+    w().line("// sweep {0}", at);
+    llvm::SmallVector<const LoopStep *, 4> reductions;
+    llvm::SmallVector<std::string, 4> sums;
+    for (const LoopStep &step : plan_.main) {
+      if (step.kind != LoopStep::Kind::rowReduce || level(step.op->operand(0u)) != at) continue;
+      reductions.push_back(&step);
+      std::string base = step.result.name().empty() ? step.op->name().str() : step.result.name().str();
+      sums.push_back(k_.names().make(base + "_acc"));
+      DType type = step.op->operand(0u).dtype();
+      w().line("{0} {1} = {2};", accumulatorType(type), sums.back(), identity(*step.op, type));
+    }
+    for (const LoopStep &step : plan_.main) { // arrays of what later sweeps read
+      if (!kept_.contains(step.result.def()) || level(step.result) != at) continue;
+      std::string array = text_.variableFor(step.result, step.span);
+      declare(variableType(step.result.dtype()), array);
+      text_.assignTo(step.result, lane(elements(array)));
+    }
+    overColumns([&] { sweepBody(at, needed, reductions, sums); });
+    for (const LoopStep &step : plan_.main) // computed again where needed
+      if (needed.contains(step.result.def()) && !kept_.contains(step.result.def())) text_.forget(step.result);
+    finishReductions(reductions, sums);
+  }
+
+  void sweepBody(unsigned at, const ValueSet &needed, llvm::ArrayRef<const LoopStep *> reductions,
+                 llvm::ArrayRef<std::string> sums) {
+    for (const LoopStep &step : plan_.main)
+      if (step.kind == LoopStep::Kind::load && needed.contains(step.result.def())) text_.load(step);
+    llvm::MapVector<const ValueDef *, std::string> arrays; // what is stored from this sweep, as an array a turn
+    for (const LoopStore &store : plan_.stores) {
+      if (!text_.isWide(store.span) || storeSweep(store.value) != at || arrays.count(store.value.def())) continue;
+      bool isKept = kept_.contains(store.value.def());
+      if (text_.isBound(store.value) || isKept) {
+        std::string element = text_.isBound(store.value) ? text_.spell(store.value) : text_.target(store.value);
+        arrays[store.value.def()] = llvm::StringRef(element).drop_back(3).str();
+        continue;
+      }
+      std::string array = text_.variableFor(store.value, store.span);
+      w().line("{0} {1}[{2}];", variableType(store.value.dtype()), array, text_.width());
+      text_.assignTo(store.value, array + "[e]");
+      arrays[store.value.def()] = array;
+    }
+    {
+      auto lanes = text_.laneLoop();
+      for (const LoopStep &step : plan_.main)
+        if (step.kind != LoopStep::Kind::load && needed.contains(step.result.def())) text_.compute(step);
+      for (unsigned i = 0; i < reductions.size(); ++i)
+        accumulate(sums[i], reductions[i]->op, reductions[i]->op->operand(0u));
+      for (unsigned i = 0; i < plan_.sums.size(); ++i) {
+        const RowsSum &sum = plan_.sums[i];
+        if (!varies(stepOf(sum.of).span) || storeSweep(sum.of) != at) continue;
+        if (sum.span == Span::scalar)
+          accumulate(running_[i], sum.op, sum.of);
+        else if (keepsSums())
+          accumulate(lane(elements(running_[i])), sum.op, sum.of);
+        else
+          accumulateInMemory(i);
+      }
+    }
+    for (const LoopStore &store : plan_.stores) {
+      if (!varies(store.span) || storeSweep(store.value) != at) continue;
+      std::optional<CodeWriter::Block> once;
+      if (store.span == Span::column) once.emplace(w().block("if (row == 0)"));
+      if (text_.isWide(store.span))
+        text_.storeArray(store, arrays[store.value.def()]);
+      else
+        text_.storeScalar(store);
+    }
+  }
+
+  void finishReductions(llvm::ArrayRef<const LoopStep *> reductions, llvm::ArrayRef<std::string> sums) {
+    llvm::StringRef scope = isWarp_ ? "warp" : "block";
+    for (unsigned i = 0; i < reductions.size(); ++i) {
+      const Op &op = *reductions[i]->op;
+      Value v = reductions[i]->result;
+      // Several of one kind share the barriers of a block.
+      llvm::SmallVector<unsigned, 4> same;
+      for (unsigned j = 0; j < reductions.size(); ++j)
+        if (reducer(*reductions[j]->op) == reducer(op) &&
+            accumulatorType(reductions[j]->op->operand(0u).dtype()) == accumulatorType(op.operand(0u).dtype()))
+          same.push_back(j);
+      if (isWarp_ || same.size() == 1) {
+        w().line("{0} = {1}Reduce<{2}>({0});", sums[i], scope, reducer(op));
+      } else if (same.front() == i) {
+        std::string all = k_.names().make("all");
+        std::string list;
+        for (unsigned j : same) list += (list.empty() ? "" : ", ") + sums[j];
+        w().line("{0} {1}[{2}] = {{{3}};", accumulatorType(op.operand(0u).dtype()), all, same.size(), list);
+        w().line("blockReduceAll<{0}>({1});", reducer(op), all);
+        for (unsigned j = 0; j < same.size(); ++j) w().line("{0} = {1}[{2}];", sums[same[j]], all, j);
+      }
+      std::string text = fromAccumulator(sums[i], v.dtype());
+      if (text == sums[i]) {
+        text_.bind(v, text);
+      } else {
+        std::string variable = k_.names().make(v.name().empty() ? op.name() : v.name());
+        w().line("const {0} {1} = {2};", variableType(v.dtype()), variable, text);
+        text_.bind(v, variable);
+      }
+    }
+  }
+
+  // --- sums over rows
+
+  void startSums() {
+    for (unsigned i = 0; i < plan_.sums.size(); ++i) {
+      const RowsSum &sum = plan_.sums[i];
+      llvm::StringRef type = accumulatorType(sum.of.dtype());
+      std::string base = sum.result.name().empty() ? sum.op->name().str() : sum.result.name().str();
+      running_.push_back(k_.names().make(base + "_sum"));
+      if (sum.span == Span::scalar) {
+        w().line("{0} {1} = {2};", type, running_.back(), identity(*sum.op, sum.of.dtype()));
+      } else if (keepsSums()) {
+        declare(type, running_.back());
+        std::string elements = this->elements(running_.back());
+        if (turns_ > 1) w().line("for (int j = 0; j < {0}; ++j)", turns_);
+        if (text_.width() > 1) w().line("  for (int e = 0; e < {0}; ++e)", text_.width());
+        w().line("    {0} = {1};", lane(elements), identity(*sum.op, sum.of.dtype()));
+      }
+    }
+  }
+
+  // One thread has the same columns in each row of the chunk, so it may add in memory.
+  void accumulateInMemory(unsigned i) {
+    const RowsSum &sum = plan_.sums[i];
+    std::string lane = text_.width() > 1 ? " + e" : "";
+    std::string at = llvm::formatv("{0}[unit * {1} + c{2}]", job_.partials(k_, i, false), k_.dim(plan_.columns), lane).str();
+    w().line("if (row == firstRow) {0} = {1};", at, identity(*sum.op, sum.of.dtype()));
+    accumulate(at, sum.op, sum.of);
+  }
+
+  void storeSums() {
+    w().raw("// store, partial sums of this chunk of rows");
+    for (unsigned i = 0; i < plan_.sums.size(); ++i) {
+      const RowsSum &sum = plan_.sums[i];
+      if (sum.span == Span::scalar) {
+        if (varies(stepOf(sum.of).span))
+          w().line("{0} = {1}Reduce<{2}>({0});", running_[i], isWarp_ ? "warp" : "block", reducer(*sum.op));
+        w().line("if (thread == 0) {0}[unit] = {1};", job_.partials(k_, i, false), running_[i]);
+      } else if (keepsSums()) {
+        overColumns([&] {
+          auto lanes = text_.laneLoop();
+          w().line("{0}[unit * {1} + c{2}] = {3};", job_.partials(k_, i, false), k_.dim(plan_.columns),
+                   text_.width() > 1 ? " + e" : "", lane(elements(running_[i])));
+        });
+      }
+    }
+  }
+
+  CodeWriter &w() { return k_.code(); }
+
+  LoopJob &job_;
+  const LoopPlan &plan_;
+  KernelBuilder k_;
+  LoopText text_;
+  llvm::DenseMap<const ValueDef *, unsigned> level_;
+  llvm::DenseMap<const ValueDef *, const LoopStep *> steps_;
+  ValueSet kept_;
+  unsigned last_ = 0;
+  bool persistent_ = false, isWarp_ = false, isRagged_ = false;
+  int64_t threads_ = 32, turns_ = 1, unitRows_ = 1;
+  std::vector<std::string> running_; // variables of plan_.sums
+};
+
+} // namespace
+
+void emitRow(LoopJob &job) { RowWriter(job).write(); }
+
+} // namespace fusor::codegen

@@ -1,0 +1,37 @@
+// Which derived values (bf16 copies of weights, their transposes) are older than what they derive from.
+#pragma once
+#include "ir/graph/graph.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Error.h"
+
+namespace fusor::runtime {
+
+class Freshness {
+public:
+  /// At first all derived values are stale.
+  explicit Freshness(const ir::Module &module);
+
+  bool isStale(llvm::StringRef name) const { return stale_.contains(name); }
+  void markAll();
+  /// Persistent `name` got new content from outside.
+  void written(llvm::StringRef name);
+  /// `function` ran: what derives from its updates is stale, but for what it updated itself.
+  void ran(const ir::Function &function);
+  /// Calls `compute` for each of `names` that is stale, and before it for what it derives from.
+  llvm::Error refresh(llvm::ArrayRef<llvm::StringRef> names,
+                      llvm::function_ref<llvm::Error(const ir::Persistent &)> compute);
+
+private:
+  void changed(llvm::StringSet<> names, const llvm::StringSet<> &fresh);
+  const ir::Module &module_;
+  llvm::StringSet<> stale_;
+};
+
+/// Persistent values that `function` reads.
+llvm::SmallVector<llvm::StringRef, 8> readsOf(const ir::Function &function);
+
+/// One function a derived value, "derive.NAME": `return @name = op(@source, ...)`.
+llvm::Expected<std::unique_ptr<ir::Module>> derivingModule(const ir::Module &module);
+
+} // namespace fusor::runtime

@@ -1,0 +1,199 @@
+// GEMMs and their epilogues, attention, scatter, multi-tensor and movement kernels against the reference.
+#include "tests/codegen/kernel_checker.h"
+#include "gtest/gtest.h"
+
+using namespace fusor::codegen::tests;
+
+namespace {
+
+std::string replaced(std::string text, const std::string &from, const std::string &to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
+  return text;
+}
+
+TEST(Contraction, Epilogues) {
+  KernelChecker checker;
+  for (const char *type : {"f32", "bf16", "f64"}) {
+    // bias, activation, both outputs
+    checker.add(replaced(R"(
+dim B in 1..4096
+func @f(%x: TYPE[B, 40], %w: TYPE[72, 40], %b: TYPE[72]) -> TYPE[B, 72], TYPE[B, 72] {
+  %h = linear %x, %w, bias = %b
+  %g = gelu %h {form = tanh}
+  return %g, %h
+})",
+                         "TYPE", type),
+                {{{"B", 1}}, {{"B", 33}}, {{"B", 130}}});
+    // activation gradient and bias gradient
+    checker.add(replaced(R"(
+dim B in 1..4096
+func @f(%dy: TYPE[B, 40], %w: TYPE[40, 72], %h: TYPE[B, 72]) -> TYPE[B, 72], f32[72] {
+  %dg = linear_input_grad %dy, %w
+  %dh = gelu_grad %dg, %h {form = tanh}
+  %wide = cast %dh {to = f32}
+  %db = sum %wide {dims = [0]}
+  return %dh, %db
+})",
+                         "TYPE", type),
+                {{{"B", 1}}, {{"B", 70}}});
+    // residual, and a weight gradient
+    checker.add(replaced(R"(
+dim B in 1..4096
+func @f(%x: TYPE[B, 3, 24], %w: TYPE[16, 24], %r: TYPE[B, 3, 16], %dy: TYPE[B, 3, 16]) -> TYPE[B, 3, 16], f32[16, 24] {
+  %h = linear %x, %w
+  %y = add %h, %r
+  %dw = linear_weight_grad %dy, %x
+  %g = cast %dw {to = f32}
+  return %y, %g
+})",
+                         "TYPE", type),
+                {{{"B", 1}}, {{"B", 23}}});
+    // two column sums of one product
+    checker.add(replaced(R"(
+dim B in 1..4096
+func @f(%x: TYPE[B, 24], %w: TYPE[16, 24], %u: TYPE[B, 16]) -> TYPE[B, 16], TYPE[16], TYPE[16] {
+  %h = linear %x, %w
+  %v = mul %h, %u
+  %s = sum %h {dims = [0]}
+  %t = sum %v {dims = [0]}
+  return %v, %s, %t
+})",
+                         "TYPE", type),
+                {{{"B", 1}}, {{"B", 70}}});
+  }
+  checker.run();
+}
+
+TEST(Contraction, MatmulForms) {
+  KernelChecker checker;
+  for (const char *form : {"", "{trans_a = true}", "{trans_b = true}", "{trans_a = true, trans_b = true}"}) {
+    bool a = std::string(form).find("trans_a") != std::string::npos, b = std::string(form).find("trans_b") != std::string::npos;
+    std::string left = a ? "18, 33" : "33, 18", right = b ? "20, 18" : "18, 20";
+    checker.add("dim B in 1..64\nfunc @f(%a: f32[B, 2, " + left + "], %b: f32[B, 2, " + right + "]) -> f32[B, 2, 33, 20] {\n  %y = matmul %a, %b " + form + "\n  return %y\n}\n",
+                {{{"B", 1}}, {{"B", 3}}});
+    checker.add("dim B in 1..64\nfunc @f(%a: bf16[B, " + left + "], %b: bf16[" + right + "]) -> bf16[B, 33, 20] {\n  %y = matmul %a, %b " + form + "\n  return %y\n}\n",
+                {{{"B", 3}}});
+  }
+  checker.add(R"(
+func @f(%a: f32[200, 1000], %b: f32[1000, 136]) -> f32[200, 136] {
+  %y = matmul %a, %b
+  return %y
+})");
+  checker.run();
+}
+
+TEST(Attention, ForwardAndBackward) {
+  KernelChecker checker;
+  KernelChecker::Options options;
+  options.tolerance = 4; // two GEMMs and a softmax, each with its own order of sums
+  for (const char *type : {"f32", "bf16"})
+    for (const char *attrs : {"heads = 2, causal = true", "heads = 2, causal = false", "heads = 2, causal = true, window = 5, scale = 0.5"}) {
+      std::string text = R"(
+dim B in 1..64
+dim T in 1..512
+func @f(%qkv: TYPE[B, T, 48], %dy: TYPE[B, T, 16]) -> TYPE[B, T, 16], TYPE[B, T, 48] {
+  %q, %k, %v = split %qkv {axis = -1, sizes = [16, 16, 16]}
+  %y, %lse = attention %q, %k, %v {ATTRS}
+  %dq, %dk, %dv = attention_grad %dy, %q, %k, %v, %y, %lse {ATTRS}
+  %dqkv = concat %dq, %dk, %dv {axis = -1}
+  return %y, %dqkv
+})";
+      checker.add(replaced(replaced(text, "TYPE", type), "ATTRS", attrs), {{{"B", 1}, {"T", 1}}, {{"B", 2}, {"T", 37}}}, options);
+    }
+  options.classes = 12; // kv_length
+  for (const char *type : {"f32", "bf16"})
+    checker.add(replaced(R"(
+dim B in 1..64
+func @f(%q: TYPE[B, 3, 32], %k: TYPE[B, 11, 16], %v: TYPE[B, 11, 16], %mask: i1[B, 11], %n: i32[]) -> TYPE[B, 3, 32] {
+  %y, %lse = attention %q, %k, %v, key_mask = %mask, kv_length = %n {heads = 4, kv_heads = 2}
+  return %y
+})",
+                         "TYPE", type),
+                {{{"B", 1}}, {{"B", 3}}}, options);
+  checker.run();
+}
+
+TEST(Scatter, EmbeddingGradient) {
+  KernelChecker checker;
+  KernelChecker::Options options;
+  options.classes = 12, options.lowest = -12;
+  for (const char *type : {"f32", "bf16"})
+    checker.add(replaced(R"(
+dim B in 1..64
+func @f(%dy: TYPE[B, 5, 33], %ids: i32[B, 5]) -> f32[10, 33] {
+  %y = embedding_grad %dy, %ids {rows = [10]}
+  return %y
+})",
+                         "TYPE", type),
+                {{{"B", 1}}, {{"B", 40}}}, options);
+  checker.add(R"(
+dim B in 1..64
+func @f(%dy: f32[B, 8], %ids: i64[B]) -> f32[10, 8] {
+  %y = scatter_add %dy, %ids {shape = [10, 8]}
+  return %y
+})",
+              {{{"B", 17}}}, options);
+  checker.run();
+}
+
+TEST(MultiTensor, AdamWAndNorm) {
+  KernelChecker checker;
+  checker.add(R"(
+param @a.weight : f32[70, 60]
+param @b.weight : f32[3]
+param @c.weight : f32[1]
+param @d.weight : bf16[4097]
+func @f(%ga: f32[70, 60], %gb: f32[3], %gc: f32[1], %gd: f32[4097], %m: f32[70, 60], %mb: f32[3], %mc: f32[1], %md: f32[4097], %step: f32[], %lr: f32[]) -> f32[], f32[70, 60], bf16[70, 60], f32[70, 60], f32[70, 60], f32[3], bf16[3], f32[3], f32[3], f32[1], bf16[1], f32[1], f32[1], bf16[4097], f32[4097], f32[4097] {
+  %norm = global_norm %ga, %gb, %gc, %gd
+  %one = constant {value = 1.0}
+  %sq = mul %step, %step
+  %count = add %sq, %one
+  %va = mul %m, %m
+  %vb = mul %mb, %mb
+  %vc = mul %mc, %mc
+  %vd = mul %md, %md
+  %pa, %ma1, %va1 = adamw @a.weight, %ga, %m, %va, %count, %lr, grad_scale = %norm
+  %pb, %mb1, %vb1 = adamw @b.weight, %gb, %mb, %vb, %count, %lr, grad_scale = %norm
+  %pc, %mc1, %vc1 = adamw @c.weight, %gc, %mc, %vc, %count, %lr, grad_scale = %norm
+  %pd, %md1, %vd1 = adamw @d.weight, %gd, %md, %vd, %count, %lr, grad_scale = %norm
+  %ca = cast %pa {to = bf16}
+  %cb = cast %pb {to = bf16}
+  %cc = cast %pc {to = bf16}
+  return %norm, %pa, %ca, %ma1, %va1, %pb, %cb, %mb1, %vb1, %pc, %cc, %mc1, %vc1, %pd, %md1, %vd1
+})");
+  checker.run();
+  bool found = false;
+  for (const auto *kernels : checker.kernels())
+    for (const auto &fusion : kernels->fusions) found |= fusion.set.table && fusion.set.table->tensors.size() >= 3;
+  EXPECT_TRUE(found) << "the three f32 tensors are not one kernel";
+}
+
+TEST(Movement, Copies) {
+  KernelChecker checker;
+  for (const char *type : {"f32", "bf16", "i64", "i1"})
+    checker.add(replaced(R"(
+dim B in 1..64
+func @f(%x: TYPE[B, 6, 24], %z: TYPE[B, 2, 24]) -> TYPE[24, B, 6], TYPE[B, 8, 24], TYPE[B, 3, 8], TYPE[B, 6, 26], TYPE[B, 9, 24] {
+  %t = transpose %x {perm = [2, 0, 1]}
+  %c = concat %x, %z {axis = 1}
+  %s = slice %x {start = [0, 5, 8], size = [B, 3, 8], step = [1, -2, 1]}
+  %p = pad %x {before = [0, 0, 1], after = [0, 0, 1], value = 1.0}
+  %p2 = pad %x {before = [0, 3, 0], after = [0, 0, 0]}
+  return %t, %c, %s, %p, %p2
+})",
+                         "TYPE", type),
+                {{{"B", 1}}, {{"B", 5}}});
+  KernelChecker::Options options;
+  options.classes = 9; // the position: some rows fall out
+  checker.add(R"(
+dim N in 1..64
+state @cache : f32[3, 8, 16]
+func @f(%rows: f32[3, 2, 16], %at: i32[]) -> f32[3, 8, 16] {
+  %y = cache_write @cache, %rows, %at
+  return %y
+})",
+              {{{"N", 1}}}, options);
+  checker.run();
+}
+
+} // namespace

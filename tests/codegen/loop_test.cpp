@@ -1,0 +1,269 @@
+// Kernels of loops: pointwise, row and column, over ragged shapes and dtypes, in the emulator against the reference.
+#include "tests/codegen/kernel_checker.h"
+#include "gtest/gtest-spi.h"
+#include "gtest/gtest.h"
+
+using namespace fusor::codegen::tests;
+
+namespace {
+
+const std::vector<KernelChecker::Symbols> kRows = {{{"B", 1}}, {{"B", 31}}, {{"B", 130}}};
+
+std::string replaced(std::string text, const std::string &from, const std::string &to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
+  return text;
+}
+
+/// `text` for each float type TYPE and number of columns COLS.
+void addAll(KernelChecker &checker, const std::string &text, std::vector<const char *> types,
+            std::vector<const char *> columns, const std::vector<KernelChecker::Symbols> &runs = kRows) {
+  for (const char *type : types)
+    for (const char *c : columns) checker.add(replaced(replaced(text, "TYPE", type), "COLS", c), runs);
+}
+
+TEST(Loop, Pointwise) {
+  KernelChecker checker;
+  addAll(checker, R"(
+dim B in 1..8192
+func @f(%h: TYPE[B, COLS], %b: TYPE[COLS], %u: TYPE[B, COLS]) -> TYPE[B, COLS] {
+  %s = add %h, %b
+  %g = gelu %s {form = tanh}
+  %y = mul %g, %u
+  return %y
+})",
+         {"f32", "bf16", "f16", "f64"}, {"1", "33", "64"});
+  // Two outputs, a row operand, a scalar, a condition, a cast to integers and back.
+  addAll(checker, R"(
+dim B in 1..8192
+func @f(%h: TYPE[B, COLS], %r: TYPE[B, 1], %s: f32[], %m: i1[B, COLS], %i: i32[B, COLS]) -> TYPE[B, COLS], i32[B, COLS], i1[B, COLS] {
+  %a = sub %h, %r
+  %w = cast %a {to = f32}
+  %t = mul %w, %s
+  %n = cast %t {to = TYPE}
+  %y = select %m, %n, %h
+  %j = mul %i, %i
+  %k = cast %h {to = i32}
+  %l = add %j, %k
+  %z = lt %h, %r
+  %not = not %m
+  %both = and %z, %not
+  return %y, %l, %both
+})",
+         {"f32", "bf16"}, {"33", "64"});
+  checker.run();
+}
+
+TEST(Loop, EveryFunctionOfFormulas) {
+  KernelChecker checker;
+  std::string body, results, types;
+  unsigned n = 0;
+  for (const char *op : {"exp", "expm1", "sin", "cos", "tan", "atan", "sinh", "cosh", "tanh", "asinh", "erf", "abs", "floor", "ceil",
+                         "round", "trunc", "sigmoid", "relu", "softplus", "silu", "neg", "sign", "leaky_relu", "elu"}) {
+    body += "  %y" + std::to_string(n) + " = " + op + " %x\n";
+    results += (n ? ", %y" : "%y") + std::to_string(n);
+    types += n++ ? ", TYPE[B, 5]" : "TYPE[B, 5]";
+  }
+  addAll(checker, "dim B in 1..64\nfunc @f(%x: TYPE[B, 5]) -> " + types + " {\n" + body + "  return " + results + "\n}\n", {"f32", "f64"},
+         {"5"}, {{{"B", 13}}});
+  addAll(checker, R"(
+dim B in 1..64
+func @f(%x: TYPE[B, 5], %w: TYPE[B, 5]) -> TYPE[B, 5], TYPE[B, 5], TYPE[B, 5], i1[B, 5], TYPE[B, 5] {
+  %p = abs %x
+  %one = constant {value = 1.0, dtype = TYPE}
+  %q = add %p, %one
+  %y0 = pow %q, %w
+  %y1 = mod %w, %q
+  %y2 = max %x, %w
+  %y3 = isnan %x
+  %r = rsqrt %q
+  %l = log %q
+  %y4 = div %r, %q
+  return %y0, %y1, %y2, %y3, %y4
+})",
+         {"f32", "f64"}, {"5"}, {{{"B", 13}}});
+  checker.run();
+}
+
+TEST(Loop, ReadsThroughMovement) {
+  KernelChecker checker;
+  addAll(checker, R"(
+dim B in 1..64
+func @f(%x: TYPE[B, 6, 24], %t: TYPE[24, 6], %p: TYPE[6, 8]) -> TYPE[B, 6, 8] {
+  %a, %b, %c = split %x {axis = -1, sizes = [8, 8, 8]}
+  %s = slice %t {start = [3, 0], size = [8, 6]}
+  %u = transpose %s {perm = [1, 0]}
+  %d = mul %a, %c
+  %e = add %d, %u
+  %y = sub %e, %p
+  return %y
+})",
+         {"f32", "bf16"}, {"8"}, {{{"B", 1}}, {{"B", 7}}});
+  KernelChecker::Options options;
+  options.classes = 12, options.lowest = -12; // beyond both ends of the table
+  checker.add(R"(
+dim B in 1..64
+func @f(%table: f32[10, 16], %ids: i32[B, 5], %p: f32[5, 16]) -> f32[B, 5, 16] {
+  %e = embedding %table, %ids
+  %y = add %e, %p
+  return %y
+})",
+              {{{"B", 1}}, {{"B", 9}}}, options);
+  checker.add(R"(
+dim B in 1..64
+func @f(%table: bf16[10, 7], %ids: i64[B, 5]) -> bf16[B, 5, 7], f32[B, 5, 7] {
+  %e = embedding %table, %ids
+  %y = cast %e {to = f32}
+  return %e, %y
+})",
+              {{{"B", 9}}}, options);
+  checker.add(R"(
+dim B in 1..64
+func @f(%x: bf16[B, 33], %seed: i64[]) -> bf16[B, 33], f32[B, 33] {
+  %y = dropout %x, %seed {rate = 0.3, stream = 5}
+  %u = random_uniform %seed {shape = [B, 33]}
+  %i = iota {shape = [33], dtype = f32}
+  %n = extent {shape = [B], dtype = f32}
+  %v = mul %u, %i
+  %w = div %v, %n
+  return %y, %w
+})",
+              {{{"B", 1}}, {{"B", 40}}});
+  checker.run();
+}
+
+TEST(Loop, Row) {
+  KernelChecker checker;
+  addAll(checker, R"(
+dim B in 1..8192
+func @f(%x: TYPE[B, COLS], %r: TYPE[B, COLS], %w: TYPE[COLS], %b: TYPE[COLS]) -> TYPE[B, COLS], TYPE[B, COLS] {
+  %h = add %x, %r
+  %y, %mean, %rstd = layer_norm %h, weight = %w, bias = %b
+  return %y, %h
+})",
+         {"f32", "bf16"}, {"2", "33", "64", "768"}, {{{"B", 1}}, {{"B", 31}}});
+  addAll(checker, R"(
+dim B in 1..8192
+func @f(%x: TYPE[B, COLS], %m: TYPE[COLS]) -> TYPE[B, COLS], TYPE[B] {
+  %s = mul %x, %m
+  %y = softmax %s
+  %z = reduce_max %x {dims = [-1]}
+  return %y, %z
+})",
+         {"f32", "f16", "f64"}, {"1", "33", "1200"}, {{{"B", 1}}, {{"B", 5}}});
+  checker.run();
+}
+
+// More columns than registers hold, and columns that are a symbol: each sweep reads again.
+TEST(Loop, RowInSweeps) {
+  KernelChecker checker;
+  addAll(checker, R"(
+dim B in 1..8192
+dim T in 1..8192
+func @f(%x: TYPE[B, T], %r: TYPE[B, T]) -> TYPE[B, T], TYPE[B, T] {
+  %h = add %x, %r
+  %y = softmax %h
+  return %y, %h
+})",
+         {"f32", "bf16"}, {"1"}, {{{"B", 3}, {"T", 1}}, {{"B", 2}, {"T", 33}}, {{"B", 2}, {"T", 700}}});
+  addAll(checker, R"(
+dim B in 1..8192
+func @f(%x: TYPE[B, COLS], %w: TYPE[COLS]) -> TYPE[B, COLS] {
+  %y, %rstd = rms_norm %x, weight = %w
+  return %y
+})",
+         {"bf16"}, {"8200"}, {{{"B", 2}}});
+  checker.run();
+}
+
+TEST(Loop, RowWithColumnSums) {
+  KernelChecker checker;
+  addAll(checker, R"(
+dim B in 1..8192
+func @f(%dy: TYPE[B, COLS], %x: TYPE[B, COLS], %w: TYPE[COLS], %mean: f32[B, 1], %rstd: f32[B, 1], %r: TYPE[B, COLS]) -> TYPE[B, COLS], f32[COLS], f32[COLS] {
+  %dx = layer_norm_grad %dy, %x, %mean, %rstd, weight = %w
+  %dw, %db = layer_norm_param_grad %dy, %x, %mean, %rstd
+  %y = add %dx, %r
+  return %y, %dw, %db
+})",
+         {"f32", "bf16"}, {"33", "64", "1536"}, {{{"B", 1}}, {{"B", 37}}});
+  checker.run();
+}
+
+TEST(Loop, CrossEntropy) {
+  KernelChecker checker;
+  addAll(checker, R"(
+dim B in 1..8192
+func @f(%logits: TYPE[B, 3, COLS], %targets: i32[B, 3], %dloss: f32[]) -> f32[], TYPE[B, 3, COLS] {
+  %loss, %lse, %count = cross_entropy %logits, %targets {ignore_index = 2}
+  %dlogits = cross_entropy_grad %dloss, %logits, %targets, %lse, %count {ignore_index = 2}
+  return %loss, %dlogits
+})",
+         {"f32", "bf16"}, {"9", "96"}, {{{"B", 1}}, {{"B", 21}}});
+  checker.run();
+}
+
+TEST(Loop, Column) {
+  KernelChecker checker;
+  addAll(checker, R"(
+dim B in 1..8192
+func @f(%dy: TYPE[B, COLS], %x: TYPE[B, COLS]) -> TYPE[B, COLS], TYPE[COLS] {
+  %g = gelu_grad %dy, %x {form = tanh}
+  %s = sum %g {dims = [0]}
+  return %g, %s
+})",
+         {"f32", "bf16"}, {"1", "33", "64", "768"}, {{{"B", 1}}, {{"B", 31}}, {{"B", 130}}});
+  addAll(checker, R"(
+dim B in 1..8192
+func @f(%x: TYPE[B, COLS], %p: TYPE[COLS]) -> TYPE[], TYPE[COLS], TYPE[] {
+  %q = mul %x, %x
+  %n = sum %q
+  %root = sqrt %n
+  %m = reduce_max %x {dims = [0]}
+  %y = sub %m, %p
+  %low = reduce_min %x
+  return %root, %y, %low
+})",
+         {"f32", "f64"}, {"33", "64"}, {{{"B", 1}}, {{"B", 70}}});
+  checker.add(R"(
+dim B in 1..64
+func @f(%x: i32[B, 6]) -> i32[6], i32[] {
+  %s = sum %x {dims = [0]}
+  %t = reduce_max %x
+  return %s, %t
+})",
+              {{{"B", 1}}, {{"B", 40}}});
+  checker.run();
+}
+
+// The checker itself: a kernel that is wrong in one place is noticed.
+TEST(Checker, SeesAWrongOperatorAndAWriteBehindTheEnd) {
+  const char *text = R"(
+dim B in 1..64
+func @f(%x: f32[B, 33], %z: f32[B, 33]) -> f32[B, 33] {
+  %y = sub %x, %z
+  return %y
+})";
+  KernelChecker subtracts, writes;
+  subtracts.add(text, {{{"B", 2}}});
+  subtracts.edit(" - ", " + ");
+  EXPECT_NONFATAL_FAILURE(subtracts.run(), "the reference has");
+  writes.add(text, {{{"B", 2}}});
+  writes.edit("const i64 count = ", "const i64 count = 1 + ");
+  EXPECT_NONFATAL_FAILURE(writes.run(), "past the end");
+}
+
+TEST(Loop, ZeroRows) {
+  KernelChecker checker;
+  addAll(checker, R"(
+dim B in 0..64
+func @f(%x: TYPE[B, 8]) -> TYPE[B, 8], TYPE[8], TYPE[] {
+  %y = exp %x
+  %s = sum %y {dims = [0]}
+  %t = sum %y
+  return %y, %s, %t
+})",
+         {"f32"}, {"8"}, {{{"B", 0}}, {{"B", 3}}});
+  checker.run();
+}
+
+} // namespace

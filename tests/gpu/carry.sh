@@ -1,0 +1,9 @@
+#!/bin/sh
+# Strips the binaries that on_device.sh runs into .carry/, which git ignores and the device tool carries.
+set -eu
+build=${1:-build}
+mkdir -p .carry
+strip -o .carry/fusor "$build/fusor"
+strip -o .carry/fusor_tests_gpu "$build/tests/gpu/fusor_tests_gpu"
+strip -o .carry/fusor_gpu_profile "$build/tests/gpu/fusor_gpu_profile"
+ls -l .carry

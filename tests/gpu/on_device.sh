@@ -1,0 +1,72 @@
+#!/bin/sh
+# On a machine with a GPU that has none of the build's tools: everything about this checkout's binaries that needs one.
+#   here:   sh tests/gpu/carry.sh build          strips the binaries into .carry/
+#   there:  sh tests/gpu/on_device.sh [correct|time|profile|all]      with .carry carried; reports go to $OUT
+# A watchdog ends each part, so that a hang costs one part and not the whole call.
+set -u
+what=${1:-all}
+bin=.carry
+out=${OUT:-/tmp/fusor-out}
+reference=shared/reference
+mkdir -p "$out"
+: "${FUSOR_CACHE_DIR:=/tmp/fusor-cache}"; export FUSOR_CACHE_DIR
+# PyTorch's wheels have cuBLASLt and NVRTC where the toolkit is not found.
+for venv in /opt/torch/.venv; do [ -d $venv ] && [ -z "${VIRTUAL_ENV:-}" ] && export VIRTUAL_ENV=$venv; done
+chmod +x $bin/* 2>/dev/null
+status=0
+
+part() { # NAME SECONDS COMMAND...
+  name=$1 limit=$2; shift 2
+  echo "== $name"
+  start=$(date +%s)
+  timeout -k 5 "$limit" "$@" >"$out/$name.txt" 2>&1
+  code=$?
+  tail -n "${LINES_SHOWN:-12}" "$out/$name.txt"
+  echo "-- $name: exit $code after $(($(date +%s) - start)) s"
+  [ $code = 0 ] || status=1
+}
+
+correct() {
+  part doctor 60 $bin/fusor doctor
+  LINES_SHOWN=45 part gpu_tests 240 $bin/fusor_tests_gpu --gtest_brief=1
+  for precision in f32 bf16; do
+    for case in minigpt_small minigpt_recent; do
+      part train_${case}_$precision 90 $bin/fusor train --device cuda --json --precision $precision --config small \
+        --tokens $reference/$case/tokens.npy --init $reference/$case/init.safetensors
+    done
+  done
+  python3 - "$out" $reference <<'PY'
+import json, sys
+out, reference = sys.argv[1:]
+for case in ('minigpt_small', 'minigpt_recent'):
+    want = json.load(open(f'{reference}/{case}/trace.json'))['losses_fp64']
+    for precision, bound in (('f32', 1e-4), ('bf16', 3e-3)):
+        got = []
+        for line in open(f'{out}/train_{case}_{precision}.txt', errors='replace'):
+            try: row = json.loads(line)
+            except ValueError: continue
+            if isinstance(row, dict) and 'step' in row and 'loss' in row: got.append(row['loss'])
+        worst = max((abs(a - b) for a, b in zip(got, want)), default=float('nan'))
+        print(f'{case} {precision}: {len(got)} steps, largest |loss - losses_fp64| {worst:.2e}, bound {bound:g}:', 'ok' if len(got) == len(want) and worst <= bound else 'FAILED')
+PY
+}
+
+time_it() {
+  for config in seed scaled gpt2; do part profile_$config 150 $bin/fusor_gpu_profile $config bf16 16; done
+  part train_seed 150 $bin/fusor train --device cuda --config seed --precision bf16 --steps 60 --batch 16 --quiet
+  part train_seed_again 60 $bin/fusor train --device cuda --config seed --precision bf16 --steps 2 --batch 16 --json
+}
+
+profile() {
+  part profile_own 150 $bin/fusor_gpu_profile seed bf16 16 own
+  command -v compute-sanitizer >/dev/null && part memcheck 200 compute-sanitizer --tool memcheck $bin/fusor_tests_gpu --gtest_filter='*BitEqual*'
+}
+
+case $what in
+correct) correct ;;
+time) time_it ;;
+profile) profile ;;
+all) correct; time_it; profile ;;
+*) echo "on_device.sh: correct, time, profile or all, is '$what'" >&2; exit 2 ;;
+esac
+exit $status
