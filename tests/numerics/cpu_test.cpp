@@ -1,5 +1,5 @@
-// The CPU backend against the float64 reference: every op, dtype and ragged shape of the table, then random functions,
-// fused and unfused, with one and two threads.
+// The CPU backend against the float64 reference: every op, dtype and ragged shape of the table. Random functions and whole
+// programs are in tests/runtime.
 #include "tests/numerics/every_op.h"
 #include "tests/numerics/on_cpu.h"
 #include "tests/support/tolerance.h"
