@@ -4,8 +4,10 @@
 #include "runtime/checkpoint/file_error.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include <chrono>
+#include <unistd.h>
 
 namespace fusor::frontend {
 
@@ -37,12 +39,32 @@ std::string decisionsJson(llvm::ArrayRef<passes::Decision> decisions) {
   return llvm::formatv("{0:2}\n", llvm::json::Value(std::move(array))).str();
 }
 
+/// Bytes of memory this process may have: the machine's, or its control group's limit where that is less.
+int64_t memoryBytes() {
+  auto bytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  int64_t limit = 0;
+  if (auto file = llvm::MemoryBuffer::getFileAsStream("/sys/fs/cgroup/memory.max"))
+    if (!(*file)->getBuffer().trim().getAsInteger(10, limit) && limit > 0) bytes = std::min(bytes, limit);
+  return bytes;
+}
+
 } // namespace
+
+CompileRequest::CompileRequest(const DeviceSettings &settings) {
+  program.threads = settings.threads;
+  program.strict = settings.strict;
+  program.timeGemms = !settings.deterministic;
+  program.ownGemm = settings.ownGemm;
+  program.cacheDir = settings.cacheDir;
+  program.dumpDir = settings.dumpDir;
+}
 
 llvm::Expected<Compiled> compileModule(std::unique_ptr<ir::Module> module, const ChosenDevice &device,
                                        CompileRequest request) {
   auto start = std::chrono::steady_clock::now();
   request.passes.target = device.target;
+  if (device.target.kind == ir::DeviceKind::cpu && request.program.memoryLimitBytes == 0)
+    request.program.memoryLimitBytes = memoryBytes(); // what cannot fit is an error, not a killed process
   request.program.device = device.ordinal;
   const std::string &dump = request.program.dumpDir;
   passes::PassContext context(request.passes);

@@ -252,14 +252,14 @@ std::unique_ptr<ir::Module> withOneResult(const ir::Module &module, unsigned kee
   return copy;
 }
 
-/// A copy that returns the first operand of what is returned; null where that is an input or there are several results.
-std::unique_ptr<ir::Module> withEarlierResult(const ir::Module &module) {
+/// A copy that returns operand `k` of what is returned; null where that is an input or there are several results.
+std::unique_ptr<ir::Module> withEarlierResult(const ir::Module &module, unsigned k) {
   auto copy = module.clone();
   ir::Function &function = *copy->function("forward");
   auto returns = function.returns();
   ir::Op *last = returns.size() == 1 ? returns[0].value.op() : nullptr;
-  if (!last || last->operands().empty() || !last->operand(0u).op()) return nullptr;
-  function.setReturns({{ir::ReturnKind::result, "", last->operand(0u)}});
+  if (!last || !last->operand(k) || !last->operand(k).op()) return nullptr;
+  function.setReturns({{ir::ReturnKind::result, "", last->operand(k)}});
   removeDead(function);
   return copy;
 }
@@ -292,11 +292,12 @@ std::unique_ptr<ir::Module> shrink(std::unique_ptr<ir::Module> module,
     }
   for (bool changed = true; changed;) {
     changed = false;
-    if (auto smaller = withEarlierResult(*module); smaller && fails(*smaller)) {
-      module = std::move(smaller);
-      changed = true;
-      continue;
-    }
+    for (unsigned k = 0; k < 3 && !changed; ++k)
+      if (auto smaller = withEarlierResult(*module, k); smaller && fails(*smaller)) {
+        module = std::move(smaller);
+        changed = true;
+      }
+    if (changed) continue;
     auto count = static_cast<unsigned>(module->function("forward")->block().ops().size());
     for (unsigned i = count; i-- > 0 && !changed;)
       if (auto smaller = withArgument(*module, i);

@@ -3,6 +3,7 @@
 #include "frontend/api/compile_module.h"
 #include "frontend/api/config_file.h"
 #include "frontend/api/data.h"
+#include "frontend/api/dump.h"
 #include "frontend/api/errors.h"
 #include "llvm/ADT/STLExtras.h"
 #include <chrono>
@@ -111,6 +112,12 @@ public:
     return std::optional<double>(sum / static_cast<double>(count));
   }
 
+  llvm::Error dump() {
+    ir::SymbolValues symbols;
+    symbols["B"] = rows_;
+    return dumpProgram(program(), "train_step", symbols, s_.device.dumpDir);
+  }
+
 private:
   llvm::Expected<double> run(llvm::StringRef function, int64_t rows) {
     auto view = [&](std::vector<int32_t> &data) {
@@ -132,16 +139,13 @@ private:
 };
 
 llvm::Expected<Compiled> compileTraining(const TrainSettings &s, const ChosenDevice &device) {
-  CompileRequest request;
+  CompileRequest request(s.device);
   request.pipeline = passes::PipelineKind::train;
   request.passes.precision = s.precision;
   request.passes.accumulate = s.accumulate;
   passes::AdamW &adamw = request.passes.optimizer;
   adamw.lr = s.lr, adamw.weightDecay = s.weightDecay, adamw.noDecay = s.noDecay, adamw.clipNorm = s.clipNorm;
-  request.program.threads = s.threads;
-  request.program.strict = s.strict;
-  request.program.cacheDir = s.cacheDir;
-  request.program.dumpDir = s.dumpDir;
+  request.program.profile = !s.device.dumpDir.empty();
   return compileModule(nn::gptForward(s.config), device, std::move(request));
 }
 
@@ -205,7 +209,7 @@ llvm::Error fromCheckpointInfo(TrainSettings &s, const llvm::json::Object &info)
 
 llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents &events) {
   TrainSettings s = given;
-  auto device = chooseDevice(s.device);
+  auto device = chooseDevice(s.device.device, s.device.tier);
   if (!device) return device.takeError();
   if (!device->note.empty()) events.note(device->note);
   auto data = openData(s);
@@ -232,6 +236,8 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
   if (!compiled) return compiled.takeError();
   TrainSummary summary;
   summary.device = device->name, summary.compileMs = compiled->compileMs;
+  summary.compiled = compiled->program->compileStats().compiled;
+  for (const std::string &note : compiled->program->compileStats().notes) events.note(note);
   summary.firstStep = start + 1, summary.lastStep = start;
   Run run(s, std::move(*data), std::move(*compiled));
   runtime::Program &program = run.program();
@@ -278,6 +284,9 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
   }
   if (saved != summary.lastStep)
     if (auto error = save(summary.lastStep)) return error;
+  summary.launchesPerStep = program.launchesPerRun(), summary.kernels = program.kernelsPerRun();
+  if (!s.device.dumpDir.empty() && !times.empty())
+    if (auto error = run.dump()) return error;
   if (!summary.interrupted) {
     auto evaluated = run.evaluate();
     if (!evaluated) return evaluated.takeError();
@@ -287,7 +296,6 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
   summary.msPerStep = median(times);
   if (!times.empty()) summary.hostUsPerStep = 1000 * run.hostMs() / static_cast<double>(times.size());
   summary.peakBytes = program.peakBytes();
-  summary.launchesPerStep = program.launchesPerRun(), summary.kernels = program.kernelsPerRun();
   summary.gemms = countGemms(program.module());
   for (const runtime::Fallback &fallback : program.fallbacks())
     summary.fallbacks.push_back(fallback.where + ": " + fallback.reason);

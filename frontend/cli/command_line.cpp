@@ -27,6 +27,9 @@ void addCommon(CLI::App &app, CommonOptions &o) {
   group->add_option("--cache", o.cache, "folder of compiled kernels");
   group->add_option("--threads", o.threads, "CPU threads, 0: all")->check(CLI::Range(0u, 1024u));
   group->add_option("--seed", o.seed, "of initial values and synthetic data")->capture_default_str();
+  group->add_option("--blas", o.blas, "own: generated GEMM kernels in place of cuBLASLt's")
+      ->check(CLI::IsMember({"auto", "own"}))
+      ->capture_default_str();
   group->add_option("--arch-tier", o.archTier, "kernel tier")
       ->check(CLI::IsMember({"auto", "simt", "sm80", "sm90a"}))
       ->capture_default_str();
@@ -185,7 +188,7 @@ CommandLine parseCommandLine(int argc, const char *const *argv) {
   ModuleFlags emitFlags = addModule(*emitApp, *emitOptions);
   emitApp->add_option("--arch", emitOptions->archs, "sm_75,sm_90a: also compile, where an NVRTC is found")
       ->delimiter(',');
-  emitApp->add_option("--out", emitOptions->out, "folder")->required();
+  emitApp->add_option("--out", emitOptions->out, "folder; left out: sources on stdout");
 
   auto runOptions = std::make_shared<RunOptions>();
   CLI::App *runApp = verbWith("run", "run a module on .npy files", runOptions, run);

@@ -8,6 +8,7 @@
 #include "runtime/cpu/movement_steps.h"
 #include "runtime/cpu/multi_tensor_step.h"
 #include "runtime/cpu/native_steps.h"
+#include "runtime/cpu/split_step.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace fusor::runtime {
@@ -28,6 +29,35 @@ bool isQuantised(const Op &op) {
   return llvm::any_of(op.operands(), quantised) || llvm::any_of(op.results(), quantised);
 }
 
+bool planNative(ClusterCode &code, bool anyDims) {
+  const Op *native = nativeOp(*code.op, anyDims);
+  if (!native) return false;
+  code.plan = NativePlan{native};
+  code.kind = "native";
+  return true;
+}
+
+// softmax over a middle dim, a reduction inside a chain ...: the small ops of the flat body, one after the other.
+bool planSplit(ClusterCode &code, const Target &target) {
+  if (!code.flat.function) return false;
+  Block &body = code.flat.function->block();
+  unsigned ops = 0;
+  for (const Op &op : body.ops()) ops += !op.def().isTerminator && !op.operands().empty();
+  bool isExpanded =
+      !body.ops().empty() && (code.op->is("fusion") ? true : &body.ops().front().def() != &code.op->def());
+  if (ops < 2 && !isExpanded) return false;
+  if (ops < 2 && code.op->is("fusion") && code.op->body()->ops().size() <= 2) return false;
+  SplitPlan split;
+  for (const Op &op : body.ops()) {
+    bool isConstant = op.operands().empty() && !op.body();
+    if (op.def().isTerminator || op.def().lowering == Lowering::view || isConstant) continue;
+    split.parts.push_back(std::make_unique<ClusterCode>(lowerForCpu(op, target)));
+  }
+  code.plan = std::move(split);
+  code.kind = "split";
+  return true;
+}
+
 llvm::Error plan(ClusterCode &code, const Target &target) {
   const Op &op = *code.op;
   if (isQuantised(op)) return opError("quantised tensors have no CPU kernels yet");
@@ -36,11 +66,7 @@ llvm::Error plan(ClusterCode &code, const Target &target) {
     code.plan = std::move(*plan);
     return llvm::Error::success();
   };
-  if (nativeOp(op)) {
-    code.plan = NativePlan();
-    code.kind = "native";
-    return llvm::Error::success();
-  }
+  if (planNative(code, false)) return llvm::Error::success();
   bool isMultiTensor =
       op.is("fusion") && op.site().has("kind") && op.attr<std::string>("kind") == name(ClusterKind::multiTensor);
   if (isMultiTensor) {
@@ -118,9 +144,18 @@ ClusterCode lowerForCpu(const Op &op, const Target &target) {
     code.whyReference = llvm::toString(std::move(error));
     code.plan = std::monostate();
     code.kind = "reference";
+    if (!isQuantised(op) && !planNative(code, true)) planSplit(code, target);
   }
   code.body = std::make_shared<ReferenceBody>(op);
   return code;
+}
+
+std::string ClusterCode::fallbackReason() const {
+  if (isReference()) return whyReference;
+  if (const auto *split = std::get_if<SplitPlan>(&plan))
+    for (const auto &part : split->parts)
+      if (std::string reason = part->fallbackReason(); !reason.empty()) return reason;
+  return "";
 }
 
 bool mayOverwrite(const ClusterCode &code, unsigned result, unsigned operand) {
@@ -150,8 +185,8 @@ bool mayOverwrite(const ClusterCode &code, unsigned result, unsigned operand) {
              mayOverwrite(tensors->loop, out - tensor.outputs.begin(), in - tensor.inputs.begin());
       }
       ok &= uses == 1 && !llvm::is_contained(tensors->sharedInputs, input);
-    } else if (std::holds_alternative<NativePlan>(code.plan)) {
-      ok = nativeOp(*code.op)->is("amax_update") && result == input && result < 2;
+    } else if (const auto *native = std::get_if<NativePlan>(&code.plan)) {
+      ok = native->op->is("amax_update") && result == input && result < 2;
     }
     if (!ok) return false;
   }
@@ -180,7 +215,9 @@ std::unique_ptr<Step> instantiate(const ClusterCode &code, const SymbolValues &s
     for (Value result : code.op->results()) bytes.push_back(*passes::storageBytes(result.type(), symbols));
     return std::make_unique<MovementStep>(*movement, symbols, inputs, outputs, bytes);
   }
-  if (std::holds_alternative<NativePlan>(code.plan)) return makeNativeStep(*nativeOp(*code.op), symbols);
+  if (const auto *native = std::get_if<NativePlan>(&code.plan)) return makeNativeStep(*native->op, symbols, isa);
+  if (const auto *split = std::get_if<SplitPlan>(&code.plan))
+    return std::make_unique<SplitStep>(*code.flat.function, split->parts, symbols, isa);
   return std::make_unique<ReferenceStep>(code.body, symbols);
 }
 

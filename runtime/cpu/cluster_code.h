@@ -7,8 +7,17 @@
 
 namespace fusor::runtime {
 
-/// A small op with a loop of its own, outside the kernel classes: amax_update, arg_reduce.
-struct NativePlan {};
+struct ClusterCode;
+
+/// A small op with a loop of its own, outside the kernel classes, see native_steps.h.
+struct NativePlan {
+  const ir::Op *op = nullptr;
+};
+
+/// A cluster that is no single kernel: its flat body, op by op.
+struct SplitPlan {
+  std::vector<std::unique_ptr<ClusterCode>> parts;
+};
 
 struct ClusterCode {
   const ir::Op *op = nullptr;
@@ -16,16 +25,19 @@ struct ClusterCode {
   std::string kind;          // "row", "contraction", ..., "native", "reference"
   codegen::FlatCluster flat; // keeps the ops of the plan alive
   std::variant<std::monostate, codegen::LoopPlan, codegen::ContractionPlan, codegen::AttentionPlan,
-               codegen::ScatterPlan, codegen::MultiTensorPlan, codegen::MovementPlan, NativePlan>
+               codegen::ScatterPlan, codegen::MultiTensorPlan, codegen::MovementPlan, NativePlan, SplitPlan>
       plan; // monostate: the reference
   std::string whyReference;
   llvm::SmallVector<ir::Value, 8> inputs; // of the function, in the order of the plan's inputs
   std::shared_ptr<const ReferenceBody> body;
 
   bool isReference() const { return std::holds_alternative<std::monostate>(plan); }
+  /// Why it, or a part of it, runs through the reference; empty where nothing does.
+  std::string fallbackReason() const;
 };
 
-/// Plans `op`: a fusion, or a bare op as a cluster of one. What no class takes gets the reference, and the reason.
+/// Plans `op`: a fusion, or a bare op as a cluster of one. What no class takes is split into its small ops; a small op
+/// that no class takes gets the reference, and the reason.
 ClusterCode lowerForCpu(const ir::Op &op, const ir::Target &target);
 
 /// Whether result `result` may be written over operand number `operand` of the op.

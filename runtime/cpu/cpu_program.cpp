@@ -269,9 +269,8 @@ private:
       bool isConstant = op.operands().empty() && !op.body();
       if (op.def().isTerminator || op.def().lowering == Lowering::view || isConstant) continue;
       auto cluster = std::make_unique<ClusterCode>(lowerForCpu(op, target_));
-      if (cluster->isReference())
-        if (auto error =
-                addFallback({llvm::formatv("@{0}: {1}", function.name(), cluster->name), cluster->whyReference}))
+      if (std::string reason = cluster->fallbackReason(); !reason.empty())
+        if (auto error = addFallback({llvm::formatv("@{0}: {1}", function.name(), cluster->name), std::move(reason)}))
           return error;
       code.codes.push_back(std::move(cluster));
     }

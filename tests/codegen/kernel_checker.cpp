@@ -311,7 +311,7 @@ void KernelChecker::run() {
               if (fusion.op != &op) continue;
               FusionRun one(*module, fusion, job->entries, symbols);
               for (bool aliased : {false, true}) {
-                if (aliased && fusion.set.inPlace.empty()) continue;
+                if (aliased && (fusion.set.inPlace.empty() || !job->options.inPlaceToo)) continue;
                 std::string wrong = one.run(inputs, outputs, aliased, job->options.tolerance);
                 if (wrong.empty()) continue;
                 std::string where;
@@ -320,6 +320,7 @@ void KernelChecker::run() {
                 ADD_FAILURE() << wrong << (aliased ? ", in place" : "") << ", with" << where << "\n"
                               << printOp(op) << "\n"
                               << source.substr(source.find("// ---- " + fusion.set.kernels.front().name)).str();
+                break;
               }
             }
           } else {

@@ -26,6 +26,7 @@ public:
     int64_t lowest = 0;
     double deviation = 1;   // of the persistent values; arguments have 1
     double tolerance = 1;   // factor on the bounds of the dtype
+    bool inPlaceToo = true; // a second run with outputs over the inputs they may replace
     bool mayRefuse = false; // fusions without a kernel are passed over
   };
 

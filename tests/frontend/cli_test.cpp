@@ -109,6 +109,52 @@ TEST(Cli, WhatCannotBeWrittenIs74) {
   EXPECT_EQ(fusor("opt config:tiny -o /dev/full").exit, 74);
 }
 
+TEST(Cli, AModelThatCannotFitIs75) {
+  TemporaryFolder folder;
+  std::ofstream(folder.path("huge.json"))
+      << R"({"vocab":1000000000,"width":16384,"heads":16,"layers":1,"ffn":64,"context":32})";
+  Ran ran = fusor("train --device cpu --steps 1 --config " + folder.path("huge.json"));
+  EXPECT_EQ(ran.exit, 75) << ran.err;
+  EXPECT_SAYS(ran.err, "error: ");
+}
+
+TEST(Cli, BenchJsonHasTheFieldsOfTheContract) {
+  for (const char *what : {"gemm --m 32 --n 32 --k 32", "norm --rows 64 --columns 64", "train --config tiny --batch 2",
+                           "attention --batch 1 --seq 16 --heads 2 --head-size 8", "infer --config tiny --batch 2"}) {
+    Ran ran = fusor(std::string("bench ") + what + " --device cpu --iters 2 --warmup 1 --precision f32,bf16 --json");
+    ASSERT_EQ(ran.exit, 0) << ran.err;
+    auto lines = objects(ran.out);
+    ASSERT_EQ(lines.size(), 2u) << what;
+    for (const char *key : {"ms", "ms_min", "ms_max", "peak_bytes", "tflops", "roofline"})
+      EXPECT_TRUE(lines[1].getNumber(key)) << key;
+    EXPECT_TRUE(lines[1].getString("config") || lines[1].getString("shape"));
+    EXPECT_EQ(lines[1].getString("precision").getValueOr(""), "bf16");
+  }
+}
+
+TEST(Cli, EmitWritesKernelsThatIncludeNothing) {
+  TemporaryFolder folder;
+  Ran ran = fusor("emit config:tiny --precision bf16 --out " + folder.path("k"));
+  ASSERT_EQ(ran.exit, 0) << ran.err;
+  std::error_code code;
+  int kernels = 0;
+  for (llvm::sys::fs::directory_iterator it(folder.path("k"), code), end; it != end && !code; it.increment(code)) {
+    std::string source = contents(it->path() + "/kernel.cu");
+    EXPECT_SAYS(source, "extern \"C\" __global__");
+    EXPECT_EQ(source.find("#include"), std::string::npos) << it->path();
+    EXPECT_TRUE(bool(llvm::json::parse(contents(it->path() + "/kernel.json")))) << it->path();
+    ++kernels;
+  }
+  EXPECT_GT(kernels, 20);
+  EXPECT_EQ(fusor("emit config:tiny --arch hopper --out " + folder.path("k")).exit, 64);
+}
+
+TEST(Cli, FuzzAgrees) {
+  Ran ran = fusor("fuzz --seconds 1 --seed 1000 --json");
+  EXPECT_EQ(ran.exit, 0) << ran.err << ran.out;
+  EXPECT_GT(*objects(ran.out).at(0).getInteger("graphs"), 3);
+}
+
 TEST(Cli, TrainJsonHasTheFieldsOfTheContract) {
   Ran ran = fusor(std::string(kTrain) + "--steps 3 --json");
   ASSERT_EQ(ran.exit, 0) << ran.err;
@@ -248,6 +294,14 @@ TEST(Cli, DumpHasAModuleAPassAndTheReasons) {
        it.increment(code))
     ++modules;
   EXPECT_GE(modules, 4);
+  for (const char *file : {"d/plan.json", "d/gemms.json", "d/trace.json"}) {
+    auto json = llvm::json::parse(contents(folder.path(file)));
+    EXPECT_TRUE(bool(json)) << file << ": " << (json ? "" : llvm::toString(json.takeError()));
+  }
+  auto gemms = llvm::json::parse(contents(folder.path("d/gemms.json")));
+  EXPECT_EQ(gemms->getAsArray()->size(), 27u);
+  auto trace = llvm::json::parse(contents(folder.path("d/trace.json")));
+  EXPECT_GT(trace->getAsObject()->getArray("traceEvents")->size(), 20u);
 }
 
 } // namespace

@@ -261,22 +261,60 @@ func @main(%a: f32[], %x: bf16[3, 5, 4]) -> i32[3, 4], i32[3, 5, 1] {
   expectMatchesReference(like);
 }
 
+TEST(CpuNative, RopeAtGivenAndCountedPositions) {
+  CpuCase like;
+  like.integers = 50;
+  sweep(R"(
+dim B in 0..64
+func @main(%x: DT[B, 9, 24], %p: i32[9]) -> DT[B, 9, 24], DT[B, 9, 24], DT[B, 9, 24] {
+  %a = rope %x, %p {heads = 3}
+  %b = rope %x, %p {heads = 3, interleaved = true, base = 500.0}
+  %count = iota {shape = [9]}
+  %c = rope %x, %count {heads = 3, inverse = true}
+  return %a, %b, %c
+})",
+        {"f32", "bf16", "f64"}, {1, 7}, like);
+}
+
+TEST(CpuSplit, DimsThatNoKernelClassTakes) {
+  CpuCase like;
+  like.integers = 7; // some are outside the table
+  sweep(R"(
+dim B in 0..64
+func @main(%x: DT[B, 5, 6], %i: i32[3], %u: DT[B, 3, 6]) -> DT[B, 5, 6], DT[B, 6], DT[5], DT[B, 3, 6], DT[B, 5, 6], DT[B, 1, 6] {
+  %p = softmax %x {axis = 1}
+  %s = sum %x {dims = [1]}
+  %m = reduce_max %x {dims = [0, 2]}
+  %g = gather %x, %i {axis = 1}
+  %a = scatter_add %u, %i {axis = 1, shape = [B, 5, 6]}
+  %e = mean %x {dims = [1], keep = true}
+  return %p, %s, %m, %g, %a, %e
+})",
+        {"f32", "bf16"}, {1, 7}, like);
+}
+
 TEST(CpuFallback, IsCountedAndStrictRefuses) {
   auto module = parseOrFail(R"(
-func @main(%x: f32[3, 5, 4]) -> f32[3, 4] {
-  %y = sum %x {dims = [1]}
+func @main(%x: f64[1, 3, 4]) -> f64[1, 3, 4] {
+  %y, %lse = attention %x, %x, %x {heads = 2}
   return %y
 })");
   auto program = runtime::compile(module->clone(), ir::Target());
   ASSERT_TRUE(bool(program)) << llvm::toString(program.takeError());
-  // Whether or not this sum has a kernel one day, a fallback must be listed when the kernel's kind says so.
-  bool isReference = (*program)->kernels()[0].kind == "reference";
-  EXPECT_EQ((*program)->fallbacks().size(), isReference ? 1u : 0u);
+  EXPECT_EQ((*program)->kernels()[0].kind, "reference");
+  ASSERT_EQ((*program)->fallbacks().size(), 1u);
+  EXPECT_EQ((*program)->fallbacks()[0].where, "@main: attention");
+  EXPECT_EQ((*program)->fallbacks()[0].reason, "attention in f64 has no CPU kernel");
+  CpuCase test;
+  test.text = module->str();
+  test.mayFallBack = true;
+  expectMatchesReference(test);
   runtime::CompileOptions strict;
   strict.strict = true;
   auto refused = runtime::compile(module->clone(), ir::Target(), strict);
-  EXPECT_EQ(bool(refused), !isReference);
-  if (!refused) llvm::consumeError(refused.takeError());
+  ASSERT_FALSE(bool(refused));
+  EXPECT_EQ(llvm::toString(refused.takeError()),
+            "@main: attention fell back: attention in f64 has no CPU kernel (--strict)");
 }
 
 } // namespace

@@ -438,6 +438,25 @@ cross_entropy__f32_finish(float *__restrict__ loss, const float *__restrict__ pa
   }
 }
 
+// ---- add__i32 ----
+// add__i32   (pointwise kernel)
+//   %constant = constant {dtype = i32, value = 1.0} : i32[]
+//   %new_adamw_step = add %adamw_step, %constant    : i32[]
+// 2 ops -> 1 kernel; reads adamw_step, writes new_adamw_step.
+// grid = 1, at most 1048576, block = 256, one element a thread at once
+extern "C" __global__ void __launch_bounds__(256)
+add__i32(const i32 *adamw_step2, i32 *new_adamw_step2) {
+  const i64 count = 1, step = (i64)gridDim.x * 256;
+  for (i64 i = ((i64)blockIdx.x * 256 + threadIdx.x); i < count; i += step) {
+    // load
+    const i32 adamw_step = load(adamw_step2 + i);
+    // compute
+    const i32 new_adamw_step = convert<i32>((double)adamw_step + (double)(i32)1);  // i32[]
+    // store
+    store(new_adamw_step2 + i, new_adamw_step);
+  }
+}
+
 // ---- embedding_add_layer_norm__bf16_256_768_v2 ----
 // embedding_add_layer_norm__bf16_256_768_v2   (row kernel)
 //   %emb = embedding %emb_weight, %tokens                                                           : f32[B, 256, 768]
@@ -860,23 +879,6 @@ cross_entropy_grad__f32_256_96(const float *logits, const i32 *__restrict__ targ
   }
 }
 
-// ---- linear_input_grad__f32_256_768 ----
-// linear_input_grad__f32_256_768   (contraction kernel)
-//   %d_ln_f = linear_input_grad %d_logits, %head_weight : f32[B, 256, 768]
-// 1 op -> 1 kernel; reads d_logits head_weight, writes d_ln_f.
-// grid = ceil(256*B / 128) * 6, block = 256, tiles of 128 x 128
-extern "C" __global__ void __launch_bounds__(256)
-linear_input_grad__f32_256_768(const float *__restrict__ d_logits, const float *__restrict__ head_weight, float *__restrict__ d_ln_f, i64 B) {
-  const GemmOperands<float, float> operands = {d_logits, head_weight, (256 * B), 768, 96,  // A, B, M, N, K
-    96, 768, 0, 0};                                                             // between rows of A and B, between batches
-  const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
-    const i64 row = r;
-    store(d_ln_f + row * 768 + c, acc);
-    return acc;
-  };
-  gemmSimt<GemmTile128, false, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
-}
-
 // ---- linear_weight_grad__f32_96_768 ----
 // linear_weight_grad__f32_96_768   (contraction kernel)
 //   %d_head_weight = linear_weight_grad %d_logits, %ln_f {out = f32} : f32[96, 768]
@@ -892,6 +894,23 @@ linear_weight_grad__f32_96_768(const float *__restrict__ d_logits, const float *
     return acc;
   };
   gemmSimt<GemmTile64, true, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
+}
+
+// ---- linear_input_grad__f32_256_768 ----
+// linear_input_grad__f32_256_768   (contraction kernel)
+//   %d_ln_f = linear_input_grad %d_logits, %head_weight : f32[B, 256, 768]
+// 1 op -> 1 kernel; reads d_logits head_weight, writes d_ln_f.
+// grid = ceil(256*B / 128) * 6, block = 256, tiles of 128 x 128
+extern "C" __global__ void __launch_bounds__(256)
+linear_input_grad__f32_256_768(const float *__restrict__ d_logits, const float *__restrict__ head_weight, float *__restrict__ d_ln_f, i64 B) {
+  const GemmOperands<float, float> operands = {d_logits, head_weight, (256 * B), 768, 96,  // A, B, M, N, K
+    96, 768, 0, 0};                                                             // between rows of A and B, between batches
+  const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
+    const i64 row = r;
+    store(d_ln_f + row * 768 + c, acc);
+    return acc;
+  };
+  gemmSimt<GemmTile128, false, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
 }
 
 // ---- layer_norm_grad_layer_norm_param_grad_sum__bf16_256_768_rows ----
@@ -1025,6 +1044,23 @@ layer_norm_grad_layer_norm_param_grad_sum__bf16_256_768_finish(float *__restrict
   }
 }
 
+// ---- linear_weight_grad__f32_768_3072 ----
+// linear_weight_grad__f32_768_3072   (contraction kernel)
+//   %d_fc2_weight = linear_weight_grad %d_out, %activation {out = f32} : f32[768, 3072]
+// 1 op -> 1 kernel; reads d_out activation, writes d_fc2_weight.
+// grid = 144, block = 256, tiles of 128 x 128
+extern "C" __global__ void __launch_bounds__(256)
+linear_weight_grad__f32_768_3072(const bf16 *__restrict__ d_out, const bf16 *__restrict__ activation, float *__restrict__ d_fc2_weight, i64 B) {
+  const GemmOperands<bf16, bf16> operands = {d_out, activation, 768, 3072, (256 * B),  // A, B, M, N, K
+    768, 3072, 0, 0};                                                           // between rows of A and B, between batches
+  const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
+    const i64 row = r;
+    store(d_fc2_weight + row * 3072 + c, acc);
+    return acc;
+  };
+  gemmSimt<GemmTile128, true, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
+}
+
 // ---- linear_input_grad_gelu_grad_sum__bf16_256_3072_gemm ----
 // linear_input_grad_gelu_grad_sum__bf16_256_3072_gemm   (contraction kernel)
 //   %d_activation = linear_input_grad %d_out, %fc2_weight : bf16[B, 256, 3072]
@@ -1069,18 +1105,18 @@ linear_input_grad_gelu_grad_sum__bf16_256_3072_finish(float *__restrict__ d_fc1_
   }
 }
 
-// ---- linear_weight_grad__f32_768_3072 ----
-// linear_weight_grad__f32_768_3072   (contraction kernel)
-//   %d_fc2_weight = linear_weight_grad %d_out, %activation {out = f32} : f32[768, 3072]
-// 1 op -> 1 kernel; reads d_out activation, writes d_fc2_weight.
+// ---- linear_weight_grad__f32_3072_768 ----
+// linear_weight_grad__f32_3072_768   (contraction kernel)
+//   %d_fc1_weight = linear_weight_grad %d_fc1, %ln2 {out = f32} : f32[3072, 768]
+// 1 op -> 1 kernel; reads d_fc1 ln2, writes d_fc1_weight.
 // grid = 144, block = 256, tiles of 128 x 128
 extern "C" __global__ void __launch_bounds__(256)
-linear_weight_grad__f32_768_3072(const bf16 *__restrict__ d_out, const bf16 *__restrict__ activation, float *__restrict__ d_fc2_weight, i64 B) {
-  const GemmOperands<bf16, bf16> operands = {d_out, activation, 768, 3072, (256 * B),  // A, B, M, N, K
-    768, 3072, 0, 0};                                                           // between rows of A and B, between batches
+linear_weight_grad__f32_3072_768(const bf16 *__restrict__ d_fc1, const bf16 *__restrict__ ln2, float *__restrict__ d_fc1_weight, i64 B) {
+  const GemmOperands<bf16, bf16> operands = {d_fc1, ln2, 3072, 768, (256 * B),  // A, B, M, N, K
+    3072, 768, 0, 0};                                                           // between rows of A and B, between batches
   const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
     const i64 row = r;
-    store(d_fc2_weight + row * 3072 + c, acc);
+    store(d_fc1_weight + row * 768 + c, acc);
     return acc;
   };
   gemmSimt<GemmTile128, true, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
@@ -1104,34 +1140,17 @@ linear_input_grad__bf16_256_768(const bf16 *__restrict__ d_fc1, const bf16 *__re
   gemmSimt<GemmTile128, false, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
 }
 
-// ---- linear_weight_grad__f32_3072_768 ----
-// linear_weight_grad__f32_3072_768   (contraction kernel)
-//   %d_fc1_weight = linear_weight_grad %d_fc1, %ln2 {out = f32} : f32[3072, 768]
-// 1 op -> 1 kernel; reads d_fc1 ln2, writes d_fc1_weight.
-// grid = 144, block = 256, tiles of 128 x 128
-extern "C" __global__ void __launch_bounds__(256)
-linear_weight_grad__f32_3072_768(const bf16 *__restrict__ d_fc1, const bf16 *__restrict__ ln2, float *__restrict__ d_fc1_weight, i64 B) {
-  const GemmOperands<bf16, bf16> operands = {d_fc1, ln2, 3072, 768, (256 * B),  // A, B, M, N, K
-    3072, 768, 0, 0};                                                           // between rows of A and B, between batches
-  const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
-    const i64 row = r;
-    store(d_fc1_weight + row * 768 + c, acc);
-    return acc;
-  };
-  gemmSimt<GemmTile128, true, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
-}
-
 // ---- layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_rows ----
 // layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_rows   (row kernel)
-//   %d_mid = layer_norm_grad %d_ln2, %mid, %x, %x2, weight = %ln2_weight     : bf16[B, 256, 768]
-//   %d_ln2_weight, %d_ln2_bias = layer_norm_param_grad %d_ln2, %mid, %x, %x2 : f32[768], f32[768]
-//   %d_mid2 = add %d_out, %d_mid                                             : bf16[B, 256, 768]
-//   %cast = cast %d_mid2 {to = f32}                                          : f32[B, 256, 768]
-//   %d_proj_bias = sum %cast {dims = [0, 1]}                                 : f32[768]
-// 5 ops -> several kernels, this is step 'rows'; reads d_ln2 mid x x2 ln2_weight d_out, writes d_ln2_weight d_ln2_bias d_mid2 d_proj_bias; saves 7 passes over [B, 256, 768].
+//   %d_mid_part = layer_norm_grad %d_ln2, %mid, %x, %x2, weight = %ln2_weight : bf16[B, 256, 768]
+//   %d_ln2_weight, %d_ln2_bias = layer_norm_param_grad %d_ln2, %mid, %x, %x2  : f32[768], f32[768]
+//   %d_mid = add %d_out, %d_mid_part                                          : bf16[B, 256, 768]
+//   %cast = cast %d_mid {to = f32}                                            : f32[B, 256, 768]
+//   %d_proj_bias = sum %cast {dims = [0, 1]}                                  : f32[768]
+// 5 ops -> several kernels, this is step 'rows'; reads d_ln2 mid x x2 ln2_weight d_out, writes d_ln2_weight d_ln2_bias d_mid d_proj_bias; saves 7 passes over [B, 256, 768].
 // grid = ceil(256*B / 32), block = 96, a block a row, 32 rows one after another; the row stays in registers
 extern "C" __global__ void __launch_bounds__(96)
-layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_rows(const bf16 *d_ln2, const bf16 *mid, const float *__restrict__ x2, const float *__restrict__ x2_3, const float *__restrict__ ln2_weight, const bf16 *d_out, bf16 *d_mid2, float *__restrict__ partials2, float *__restrict__ partials3, float *__restrict__ d_proj_bias_partials, i64 B) {
+layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_rows(const bf16 *d_ln2, const bf16 *mid, const float *__restrict__ x2, const float *__restrict__ x2_3, const float *__restrict__ ln2_weight, const bf16 *d_out, bf16 *d_mid, float *__restrict__ partials2, float *__restrict__ partials3, float *__restrict__ d_proj_bias_partials, i64 B) {
   const i64 unit = blockIdx.x; // a block a row
   const int thread = threadIdx.x;
   const i64 firstRow = unit * 32;
@@ -1191,7 +1210,7 @@ layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_rows(const bf16 *d_ln2, c
       const int c = thread * 8;
       float ln2_weight8_2[8];
       loadVector(ln2_weight + c, ln2_weight8_2);
-      float d_mid28[8];
+      float d_mid8[8];
       #pragma unroll
       for (int e = 0; e < 8; ++e) {
         const float cast3 = d_ln28[e];                                          // f32[B, 256, 768]
@@ -1204,11 +1223,11 @@ layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_rows(const bf16 *d_ln2, c
         const float sub4 = sub3 - mul7;                                         // f32[B, 256, 768]
         const float mul8 = x2_2 * sub4;                                         // f32[B, 256, 768]
         const float cast5 = roundTo<bf16>(mul8);                                // bf16[B, 256, 768]
-        d_mid28[e] = roundTo<bf16>(d_out8[e] + cast5);                          // bf16[B, 256, 768]
-        const float cast6 = d_mid28[e];                                         // f32[B, 256, 768]
+        d_mid8[e] = roundTo<bf16>(d_out8[e] + cast5);                           // bf16[B, 256, 768]
+        const float cast6 = d_mid8[e];                                          // f32[B, 256, 768]
         d_proj_bias_sum[e] += cast6;
       }
-      storeVector(d_mid2 + row * 768 + c, d_mid28);
+      storeVector(d_mid + row * 768 + c, d_mid8);
     }
   }
   // store, partial sums of this chunk of rows
@@ -1237,12 +1256,12 @@ layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_rows(const bf16 *d_ln2, c
 
 // ---- layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_finish ----
 // layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_finish   (row kernel)
-//   %d_mid = layer_norm_grad %d_ln2, %mid, %x, %x2, weight = %ln2_weight     : bf16[B, 256, 768]
-//   %d_ln2_weight, %d_ln2_bias = layer_norm_param_grad %d_ln2, %mid, %x, %x2 : f32[768], f32[768]
-//   %d_mid2 = add %d_out, %d_mid                                             : bf16[B, 256, 768]
-//   %cast = cast %d_mid2 {to = f32}                                          : f32[B, 256, 768]
-//   %d_proj_bias = sum %cast {dims = [0, 1]}                                 : f32[768]
-// 5 ops -> several kernels, this is step 'finish'; reads d_ln2 mid x x2 ln2_weight d_out, writes d_ln2_weight d_ln2_bias d_mid2 d_proj_bias; saves 7 passes over [B, 256, 768].
+//   %d_mid_part = layer_norm_grad %d_ln2, %mid, %x, %x2, weight = %ln2_weight : bf16[B, 256, 768]
+//   %d_ln2_weight, %d_ln2_bias = layer_norm_param_grad %d_ln2, %mid, %x, %x2  : f32[768], f32[768]
+//   %d_mid = add %d_out, %d_mid_part                                          : bf16[B, 256, 768]
+//   %cast = cast %d_mid {to = f32}                                            : f32[B, 256, 768]
+//   %d_proj_bias = sum %cast {dims = [0, 1]}                                  : f32[768]
+// 5 ops -> several kernels, this is step 'finish'; reads d_ln2 mid x x2 ln2_weight d_out, writes d_ln2_weight d_ln2_bias d_mid d_proj_bias; saves 7 passes over [B, 256, 768].
 // grid = 24, block = 256, adds ceil(256*B / 32) partial results
 extern "C" __global__ void __launch_bounds__(256)
 layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_finish(float *__restrict__ d_ln2_weight, float *__restrict__ d_ln2_bias, float *__restrict__ d_proj_bias2, const float *__restrict__ partials2, const float *__restrict__ partials3, const float *__restrict__ d_proj_bias_partials, i64 B) {
@@ -1257,6 +1276,23 @@ layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_finish(float *__restrict_
     store(d_ln2_bias + c, sum2);
     store(d_proj_bias2 + c, d_proj_bias);
   }
+}
+
+// ---- linear_weight_grad__f32_768_768 ----
+// linear_weight_grad__f32_768_768   (contraction kernel)
+//   %d_proj_weight = linear_weight_grad %d_mid, %attention {out = f32} : f32[768, 768]
+// 1 op -> 1 kernel; reads d_mid attention, writes d_proj_weight.
+// grid = 144, block = 256, tiles of 64 x 64
+extern "C" __global__ void __launch_bounds__(256)
+linear_weight_grad__f32_768_768(const bf16 *__restrict__ d_mid, const bf16 *__restrict__ attention, float *__restrict__ d_proj_weight, i64 B) {
+  const GemmOperands<bf16, bf16> operands = {d_mid, attention, 768, 768, (256 * B),  // A, B, M, N, K
+    768, 768, 0, 0};                                                            // between rows of A and B, between batches
+  const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
+    const i64 row = r;
+    store(d_proj_weight + row * 768 + c, acc);
+    return acc;
+  };
+  gemmSimt<GemmTile64, true, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
 }
 
 // ---- linear_input_grad__bf16_256_768_v2 ----
@@ -1332,41 +1368,6 @@ split_attention_grad_concat__bf16_256_2304_dkv(const bf16 *__restrict__ qkv, con
   attentionKeyGrad<64, false>(q_view, k_view, v_view, dy_view, dk_view, dv_view, x, delta, shape);
 }
 
-// ---- linear_weight_grad__f32_768_768 ----
-// linear_weight_grad__f32_768_768   (contraction kernel)
-//   %d_proj_weight = linear_weight_grad %d_mid, %attention {out = f32} : f32[768, 768]
-// 1 op -> 1 kernel; reads d_mid attention, writes d_proj_weight.
-// grid = 144, block = 256, tiles of 64 x 64
-extern "C" __global__ void __launch_bounds__(256)
-linear_weight_grad__f32_768_768(const bf16 *__restrict__ d_mid, const bf16 *__restrict__ attention, float *__restrict__ d_proj_weight, i64 B) {
-  const GemmOperands<bf16, bf16> operands = {d_mid, attention, 768, 768, (256 * B),  // A, B, M, N, K
-    768, 768, 0, 0};                                                            // between rows of A and B, between batches
-  const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
-    const i64 row = r;
-    store(d_proj_weight + row * 768 + c, acc);
-    return acc;
-  };
-  gemmSimt<GemmTile64, true, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
-}
-
-// ---- linear_input_grad__bf16_256_768_v3 ----
-// linear_input_grad__bf16_256_768_v3   (contraction kernel)
-//   %d_ln1 = linear_input_grad %d_qkv, %qkv_weight : bf16[B, 256, 768]
-// 1 op -> 1 kernel; reads d_qkv qkv_weight, writes d_ln1.
-// grid = ceil(256*B / 128) * 6, block = 256, tiles of 128 x 128
-extern "C" __global__ void __launch_bounds__(256)
-linear_input_grad__bf16_256_768_v3(const bf16 *__restrict__ d_qkv, const bf16 *__restrict__ qkv_weight, bf16 *__restrict__ d_ln1, i64 B) {
-  const GemmOperands<bf16, bf16> operands = {d_qkv, qkv_weight, (256 * B), 768, 2304,  // A, B, M, N, K
-    2304, 768, 0, 0};                                                           // between rows of A and B, between batches
-  const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
-    const i64 row = r;
-    const float cast = roundTo<bf16>(acc);                                      // bf16[B, 256, 768]
-    store(d_ln1 + row * 768 + c, cast);
-    return acc;
-  };
-  gemmSimt<GemmTile128, false, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
-}
-
 // ---- linear_weight_grad__f32_2304_768 ----
 // linear_weight_grad__f32_2304_768   (contraction kernel)
 //   %d_qkv_weight = linear_weight_grad %d_qkv, %ln1 {out = f32} : f32[2304, 768]
@@ -1433,16 +1434,34 @@ sum__f32_2304_finish(float *__restrict__ d_qkv_bias2, const float *__restrict__ 
   }
 }
 
+// ---- linear_input_grad__bf16_256_768_v3 ----
+// linear_input_grad__bf16_256_768_v3   (contraction kernel)
+//   %d_ln1 = linear_input_grad %d_qkv, %qkv_weight : bf16[B, 256, 768]
+// 1 op -> 1 kernel; reads d_qkv qkv_weight, writes d_ln1.
+// grid = ceil(256*B / 128) * 6, block = 256, tiles of 128 x 128
+extern "C" __global__ void __launch_bounds__(256)
+linear_input_grad__bf16_256_768_v3(const bf16 *__restrict__ d_qkv, const bf16 *__restrict__ qkv_weight, bf16 *__restrict__ d_ln1, i64 B) {
+  const GemmOperands<bf16, bf16> operands = {d_qkv, qkv_weight, (256 * B), 768, 2304,  // A, B, M, N, K
+    2304, 768, 0, 0};                                                           // between rows of A and B, between batches
+  const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
+    const i64 row = r;
+    const float cast = roundTo<bf16>(acc);                                      // bf16[B, 256, 768]
+    store(d_ln1 + row * 768 + c, cast);
+    return acc;
+  };
+  gemmSimt<GemmTile128, false, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
+}
+
 // ---- layer_norm_grad_layer_norm_param_grad_add__f32_768_rows ----
 // layer_norm_grad_layer_norm_param_grad_add__f32_768_rows   (row kernel)
-//   %d_embedded = layer_norm_grad %d_ln1, %embedded, %x, %x2, weight = %ln1_weight : bf16[B, 256, 768]
-//   %d_ln1_weight, %d_ln1_bias = layer_norm_param_grad %d_ln1, %embedded, %x, %x2  : f32[768], f32[768]
-//   %d_embedded2 = add %d_mid, %d_embedded                                         : bf16[B, 256, 768]
-//   %d_embedded3 = cast %d_embedded2 {to = f32}                                    : f32[B, 256, 768]
-// 4 ops -> several kernels, this is step 'rows'; reads d_ln1 embedded x x2 ln1_weight d_mid, writes d_ln1_weight d_ln1_bias d_embedded3; saves 6 passes over [B, 256, 768].
+//   %d_embedded_part = layer_norm_grad %d_ln1, %embedded, %x, %x2, weight = %ln1_weight : bf16[B, 256, 768]
+//   %d_ln1_weight, %d_ln1_bias = layer_norm_param_grad %d_ln1, %embedded, %x, %x2       : f32[768], f32[768]
+//   %d_embedded = add %d_mid, %d_embedded_part                                          : bf16[B, 256, 768]
+//   %d_embedded2 = cast %d_embedded {to = f32}                                          : f32[B, 256, 768]
+// 4 ops -> several kernels, this is step 'rows'; reads d_ln1 embedded x x2 ln1_weight d_mid, writes d_ln1_weight d_ln1_bias d_embedded2; saves 6 passes over [B, 256, 768].
 // grid = ceil(256*B / 32), block = 96, a block a row, 32 rows one after another; the row stays in registers
 extern "C" __global__ void __launch_bounds__(96)
-layer_norm_grad_layer_norm_param_grad_add__f32_768_rows(const bf16 *__restrict__ d_ln1, const bf16 *__restrict__ embedded, const float *__restrict__ x2, const float *__restrict__ x2_3, const float *__restrict__ ln1_weight, const bf16 *__restrict__ d_mid, float *__restrict__ d_embedded3, float *__restrict__ partials2, float *__restrict__ partials3, i64 B) {
+layer_norm_grad_layer_norm_param_grad_add__f32_768_rows(const bf16 *__restrict__ d_ln1, const bf16 *__restrict__ embedded, const float *__restrict__ x2, const float *__restrict__ x2_3, const float *__restrict__ ln1_weight, const bf16 *__restrict__ d_mid, float *__restrict__ d_embedded2, float *__restrict__ partials2, float *__restrict__ partials3, i64 B) {
   const i64 unit = blockIdx.x; // a block a row
   const int thread = threadIdx.x;
   const i64 firstRow = unit * 32;
@@ -1499,7 +1518,7 @@ layer_norm_grad_layer_norm_param_grad_add__f32_768_rows(const bf16 *__restrict__
       const int c = thread * 8;
       float ln1_weight8_2[8];
       loadVector(ln1_weight + c, ln1_weight8_2);
-      float d_embedded38[8];
+      float d_embedded28[8];
       #pragma unroll
       for (int e = 0; e < 8; ++e) {
         const float cast3 = d_ln18[e];                                          // f32[B, 256, 768]
@@ -1512,10 +1531,10 @@ layer_norm_grad_layer_norm_param_grad_add__f32_768_rows(const bf16 *__restrict__
         const float sub4 = sub3 - mul7;                                         // f32[B, 256, 768]
         const float mul8 = x2_2 * sub4;                                         // f32[B, 256, 768]
         const float cast5 = roundTo<bf16>(mul8);                                // bf16[B, 256, 768]
-        const float d_embedded2 = roundTo<bf16>(d_mid8[e] + cast5);             // bf16[B, 256, 768]
-        d_embedded38[e] = d_embedded2;                                          // f32[B, 256, 768]
+        const float d_embedded = roundTo<bf16>(d_mid8[e] + cast5);              // bf16[B, 256, 768]
+        d_embedded28[e] = d_embedded;                                           // f32[B, 256, 768]
       }
-      storeVector(d_embedded3 + row * 768 + c, d_embedded38);
+      storeVector(d_embedded2 + row * 768 + c, d_embedded28);
     }
   }
   // store, partial sums of this chunk of rows
@@ -1537,11 +1556,11 @@ layer_norm_grad_layer_norm_param_grad_add__f32_768_rows(const bf16 *__restrict__
 
 // ---- layer_norm_grad_layer_norm_param_grad_add__f32_768_finish ----
 // layer_norm_grad_layer_norm_param_grad_add__f32_768_finish   (row kernel)
-//   %d_embedded = layer_norm_grad %d_ln1, %embedded, %x, %x2, weight = %ln1_weight : bf16[B, 256, 768]
-//   %d_ln1_weight, %d_ln1_bias = layer_norm_param_grad %d_ln1, %embedded, %x, %x2  : f32[768], f32[768]
-//   %d_embedded2 = add %d_mid, %d_embedded                                         : bf16[B, 256, 768]
-//   %d_embedded3 = cast %d_embedded2 {to = f32}                                    : f32[B, 256, 768]
-// 4 ops -> several kernels, this is step 'finish'; reads d_ln1 embedded x x2 ln1_weight d_mid, writes d_ln1_weight d_ln1_bias d_embedded3; saves 6 passes over [B, 256, 768].
+//   %d_embedded_part = layer_norm_grad %d_ln1, %embedded, %x, %x2, weight = %ln1_weight : bf16[B, 256, 768]
+//   %d_ln1_weight, %d_ln1_bias = layer_norm_param_grad %d_ln1, %embedded, %x, %x2       : f32[768], f32[768]
+//   %d_embedded = add %d_mid, %d_embedded_part                                          : bf16[B, 256, 768]
+//   %d_embedded2 = cast %d_embedded {to = f32}                                          : f32[B, 256, 768]
+// 4 ops -> several kernels, this is step 'finish'; reads d_ln1 embedded x x2 ln1_weight d_mid, writes d_ln1_weight d_ln1_bias d_embedded2; saves 6 passes over [B, 256, 768].
 // grid = 24, block = 256, adds ceil(256*B / 32) partial results
 extern "C" __global__ void __launch_bounds__(256)
 layer_norm_grad_layer_norm_param_grad_add__f32_768_finish(float *__restrict__ d_ln1_weight, float *__restrict__ d_ln1_bias, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
@@ -1554,6 +1573,47 @@ layer_norm_grad_layer_norm_param_grad_add__f32_768_finish(float *__restrict__ d_
     store(d_ln1_weight + c, sum);
     store(d_ln1_bias + c, sum2);
   }
+}
+
+// ---- embedding_grad__f32_96_768_count ----
+// embedding_grad__f32_96_768_count   (scatter kernel)
+//   %d_emb_weight = embedding_grad %d_embedded, %tokens {rows = [96]} : f32[96, 768]
+// 1 op -> several kernels, this is step 'count'; reads d_embedded tokens, writes d_emb_weight.
+// grid = 1, block = 1024, where the positions of each row of the table begin
+extern "C" __global__ void __launch_bounds__(1024)
+embedding_grad__f32_96_768_count(const i32 *__restrict__ tokens, u32 *__restrict__ offsets, u32 *__restrict__ cursors, i64 B) {
+  gatherOffsets(tokens, (256 * B), 96, offsets, cursors);
+}
+
+// ---- embedding_grad__f32_96_768_place ----
+// embedding_grad__f32_96_768_place   (scatter kernel)
+//   %d_emb_weight = embedding_grad %d_embedded, %tokens {rows = [96]} : f32[96, 768]
+// 1 op -> several kernels, this is step 'place'; reads d_embedded tokens, writes d_emb_weight.
+// grid = ceil(256*B / 256), block = 256, positions by row, in any order
+extern "C" __global__ void __launch_bounds__(256)
+embedding_grad__f32_96_768_place(const i32 *__restrict__ tokens, u32 *__restrict__ cursors, u32 *__restrict__ unsorted, i64 B) {
+  gatherScatter(tokens, (256 * B), 96, cursors, unsorted);
+}
+
+// ---- embedding_grad__f32_96_768_order ----
+// embedding_grad__f32_96_768_order   (scatter kernel)
+//   %d_emb_weight = embedding_grad %d_embedded, %tokens {rows = [96]} : f32[96, 768]
+// 1 op -> several kernels, this is step 'order'; reads d_embedded tokens, writes d_emb_weight.
+// grid = ceil(256*B / 256), block = 256, positions of a row ascending
+extern "C" __global__ void __launch_bounds__(256)
+embedding_grad__f32_96_768_order(const i32 *__restrict__ tokens, const u32 *__restrict__ offsets, const u32 *__restrict__ unsorted, u32 *__restrict__ positions) {
+  gatherSort(tokens, 96, offsets, unsorted, positions);
+}
+
+// ---- embedding_grad__f32_96_768_add ----
+// embedding_grad__f32_96_768_add   (scatter kernel)
+//   %d_emb_weight = embedding_grad %d_embedded, %tokens {rows = [96]} : f32[96, 768]
+// 1 op -> several kernels, this is step 'add'; reads d_embedded tokens, writes d_emb_weight.
+// grid = 96, block = 256, a block a row of the table
+extern "C" __global__ void __launch_bounds__(256)
+embedding_grad__f32_96_768_add(const float *__restrict__ d_embedded, float *__restrict__ d_emb_weight, const u32 *__restrict__ offsets, const u32 *__restrict__ positions) {
+  const auto put = [=](i64 row, i64 column, float sum) { store(d_emb_weight + row * 768 + column, sum); };
+  gatherRowSums(d_embedded, 768, offsets, positions, put);
 }
 
 // ---- sum__f32_256_768_rows ----
@@ -1599,66 +1659,6 @@ sum__f32_256_768_finish(float *__restrict__ d_pos_weight2, const float *__restri
   const float d_pos_weight = columnTotal<Sum>(d_pos_weight_partials, ((B + 31) / 32), 196608, c, exists);  // f32[256, 768]
   if (exists && threadIdx.x < 32) {
     store(d_pos_weight2 + c, d_pos_weight);
-  }
-}
-
-// ---- embedding_grad__f32_96_768_count ----
-// embedding_grad__f32_96_768_count   (scatter kernel)
-//   %d_emb_weight = embedding_grad %d_embedded, %tokens {rows = [96]} : f32[96, 768]
-// 1 op -> several kernels, this is step 'count'; reads d_embedded tokens, writes d_emb_weight.
-// grid = 1, block = 1024, where the positions of each row of the table begin
-extern "C" __global__ void __launch_bounds__(1024)
-embedding_grad__f32_96_768_count(const i32 *__restrict__ tokens, u32 *__restrict__ offsets, u32 *__restrict__ cursors, i64 B) {
-  gatherOffsets(tokens, (256 * B), 96, offsets, cursors);
-}
-
-// ---- embedding_grad__f32_96_768_place ----
-// embedding_grad__f32_96_768_place   (scatter kernel)
-//   %d_emb_weight = embedding_grad %d_embedded, %tokens {rows = [96]} : f32[96, 768]
-// 1 op -> several kernels, this is step 'place'; reads d_embedded tokens, writes d_emb_weight.
-// grid = ceil(256*B / 256), block = 256, positions by row, in any order
-extern "C" __global__ void __launch_bounds__(256)
-embedding_grad__f32_96_768_place(const i32 *__restrict__ tokens, u32 *__restrict__ cursors, u32 *__restrict__ unsorted, i64 B) {
-  gatherScatter(tokens, (256 * B), 96, cursors, unsorted);
-}
-
-// ---- embedding_grad__f32_96_768_order ----
-// embedding_grad__f32_96_768_order   (scatter kernel)
-//   %d_emb_weight = embedding_grad %d_embedded, %tokens {rows = [96]} : f32[96, 768]
-// 1 op -> several kernels, this is step 'order'; reads d_embedded tokens, writes d_emb_weight.
-// grid = ceil(256*B / 256), block = 256, positions of a row ascending
-extern "C" __global__ void __launch_bounds__(256)
-embedding_grad__f32_96_768_order(const i32 *__restrict__ tokens, const u32 *__restrict__ offsets, const u32 *__restrict__ unsorted, u32 *__restrict__ positions) {
-  gatherSort(tokens, 96, offsets, unsorted, positions);
-}
-
-// ---- embedding_grad__f32_96_768_add ----
-// embedding_grad__f32_96_768_add   (scatter kernel)
-//   %d_emb_weight = embedding_grad %d_embedded, %tokens {rows = [96]} : f32[96, 768]
-// 1 op -> several kernels, this is step 'add'; reads d_embedded tokens, writes d_emb_weight.
-// grid = 96, block = 256, a block a row of the table
-extern "C" __global__ void __launch_bounds__(256)
-embedding_grad__f32_96_768_add(const float *__restrict__ d_embedded, float *__restrict__ d_emb_weight, const u32 *__restrict__ offsets, const u32 *__restrict__ positions) {
-  const auto put = [=](i64 row, i64 column, float sum) { store(d_emb_weight + row * 768 + column, sum); };
-  gatherRowSums(d_embedded, 768, offsets, positions, put);
-}
-
-// ---- add__i32 ----
-// add__i32   (pointwise kernel)
-//   %constant = constant {dtype = i32, value = 1.0} : i32[]
-//   %new_adamw_step = add %adamw_step, %constant    : i32[]
-// 2 ops -> 1 kernel; reads adamw_step, writes new_adamw_step.
-// grid = 1, at most 1048576, block = 256, one element a thread at once
-extern "C" __global__ void __launch_bounds__(256)
-add__i32(const i32 *adamw_step2, i32 *new_adamw_step2) {
-  const i64 count = 1, step = (i64)gridDim.x * 256;
-  for (i64 i = ((i64)blockIdx.x * 256 + threadIdx.x); i < count; i += step) {
-    // load
-    const i32 adamw_step = load(adamw_step2 + i);
-    // compute
-    const i32 new_adamw_step = convert<i32>((double)adamw_step + (double)(i32)1);  // i32[]
-    // store
-    store(new_adamw_step2 + i, new_adamw_step);
   }
 }
 

@@ -960,14 +960,14 @@ linear_weight_grad__f32_256_64(const float *__restrict__ d_fc1, const float *__r
 
 // ---- layer_norm_grad_layer_norm_param_grad_add_sum__f32_64_rows ----
 // layer_norm_grad_layer_norm_param_grad_add_sum__f32_64_rows   (row kernel)
-//   %d_mid = layer_norm_grad %d_ln2, %mid, %x, %x2, weight = %ln2_weight     : f32[B, 32, 64]
-//   %d_ln2_weight, %d_ln2_bias = layer_norm_param_grad %d_ln2, %mid, %x, %x2 : f32[64], f32[64]
-//   %d_mid2 = add %d_out, %d_mid                                             : f32[B, 32, 64]
-//   %d_proj_bias = sum %d_mid2 {dims = [0, 1]}                               : f32[64]
-// 4 ops -> several kernels, this is step 'rows'; reads d_ln2 mid x x2 ln2_weight d_out, writes d_ln2_weight d_ln2_bias d_mid2 d_proj_bias; saves 5 passes over [B, 32, 64].
+//   %d_mid_part = layer_norm_grad %d_ln2, %mid, %x, %x2, weight = %ln2_weight : f32[B, 32, 64]
+//   %d_ln2_weight, %d_ln2_bias = layer_norm_param_grad %d_ln2, %mid, %x, %x2  : f32[64], f32[64]
+//   %d_mid = add %d_out, %d_mid_part                                          : f32[B, 32, 64]
+//   %d_proj_bias = sum %d_mid {dims = [0, 1]}                                 : f32[64]
+// 4 ops -> several kernels, this is step 'rows'; reads d_ln2 mid x x2 ln2_weight d_out, writes d_ln2_weight d_ln2_bias d_mid d_proj_bias; saves 5 passes over [B, 32, 64].
 // grid = ceil(32*B / 64), block = 128, a warp a row, 16 rows one after another; the row stays in registers
 extern "C" __global__ void __launch_bounds__(128)
-layer_norm_grad_layer_norm_param_grad_add_sum__f32_64_rows(const float *d_ln2, const float *mid, const float *__restrict__ x2, const float *__restrict__ x2_3, const float *__restrict__ ln2_weight, const float *d_out, float *d_mid2, float *__restrict__ partials2, float *__restrict__ partials3, float *__restrict__ d_proj_bias_partials, i64 B) {
+layer_norm_grad_layer_norm_param_grad_add_sum__f32_64_rows(const float *d_ln2, const float *mid, const float *__restrict__ x2, const float *__restrict__ x2_3, const float *__restrict__ ln2_weight, const float *d_out, float *d_mid, float *__restrict__ partials2, float *__restrict__ partials3, float *__restrict__ d_proj_bias_partials, i64 B) {
   const i64 unit = (i64)blockIdx.x * 4 + threadIdx.x / 32; // a warp a row
   const int thread = threadIdx.x % 32;
   const i64 firstRow = unit * 16;
@@ -1029,7 +1029,7 @@ layer_norm_grad_layer_norm_param_grad_add_sum__f32_64_rows(const float *d_ln2, c
       if (c < 64) {
         float ln2_weight4_2[4];
         loadVector(ln2_weight + c, ln2_weight4_2);
-        float d_mid24[4];
+        float d_mid4[4];
         #pragma unroll
         for (int e = 0; e < 4; ++e) {
           const float sub2 = mid4[e] - x;                                       // f32[B, 32, 64]
@@ -1039,10 +1039,10 @@ layer_norm_grad_layer_norm_param_grad_add_sum__f32_64_rows(const float *d_ln2, c
           const float sub3 = mul6 - div2;                                       // f32[B, 32, 64]
           const float sub4 = sub3 - mul7;                                       // f32[B, 32, 64]
           const float mul8 = x2_2 * sub4;                                       // f32[B, 32, 64]
-          d_mid24[e] = d_out4[e] + mul8;                                        // f32[B, 32, 64]
-          d_proj_bias_sum[e] += d_mid24[e];
+          d_mid4[e] = d_out4[e] + mul8;                                         // f32[B, 32, 64]
+          d_proj_bias_sum[e] += d_mid4[e];
         }
-        storeVector(d_mid2 + row * 64 + c, d_mid24);
+        storeVector(d_mid + row * 64 + c, d_mid4);
       }
     }
   }
@@ -1078,11 +1078,11 @@ layer_norm_grad_layer_norm_param_grad_add_sum__f32_64_rows(const float *d_ln2, c
 
 // ---- layer_norm_grad_layer_norm_param_grad_add_sum__f32_64_finish ----
 // layer_norm_grad_layer_norm_param_grad_add_sum__f32_64_finish   (row kernel)
-//   %d_mid = layer_norm_grad %d_ln2, %mid, %x, %x2, weight = %ln2_weight     : f32[B, 32, 64]
-//   %d_ln2_weight, %d_ln2_bias = layer_norm_param_grad %d_ln2, %mid, %x, %x2 : f32[64], f32[64]
-//   %d_mid2 = add %d_out, %d_mid                                             : f32[B, 32, 64]
-//   %d_proj_bias = sum %d_mid2 {dims = [0, 1]}                               : f32[64]
-// 4 ops -> several kernels, this is step 'finish'; reads d_ln2 mid x x2 ln2_weight d_out, writes d_ln2_weight d_ln2_bias d_mid2 d_proj_bias; saves 5 passes over [B, 32, 64].
+//   %d_mid_part = layer_norm_grad %d_ln2, %mid, %x, %x2, weight = %ln2_weight : f32[B, 32, 64]
+//   %d_ln2_weight, %d_ln2_bias = layer_norm_param_grad %d_ln2, %mid, %x, %x2  : f32[64], f32[64]
+//   %d_mid = add %d_out, %d_mid_part                                          : f32[B, 32, 64]
+//   %d_proj_bias = sum %d_mid {dims = [0, 1]}                                 : f32[64]
+// 4 ops -> several kernels, this is step 'finish'; reads d_ln2 mid x x2 ln2_weight d_out, writes d_ln2_weight d_ln2_bias d_mid d_proj_bias; saves 5 passes over [B, 32, 64].
 // grid = 2, block = 256, adds ceil(32*B / 16) partial results
 extern "C" __global__ void __launch_bounds__(256)
 layer_norm_grad_layer_norm_param_grad_add_sum__f32_64_finish(float *__restrict__ d_ln2_weight, float *__restrict__ d_ln2_bias, float *__restrict__ d_proj_bias2, const float *__restrict__ partials2, const float *__restrict__ partials3, const float *__restrict__ d_proj_bias_partials, i64 B) {
@@ -1270,13 +1270,13 @@ sum__f32_192_finish(float *__restrict__ d_qkv_bias2, const float *__restrict__ d
 
 // ---- layer_norm_grad_layer_norm_param_grad_add__f32_64_rows ----
 // layer_norm_grad_layer_norm_param_grad_add__f32_64_rows   (row kernel)
-//   %d_embedded = layer_norm_grad %d_ln1, %embedded, %x, %x2, weight = %ln1_weight : f32[B, 32, 64]
-//   %d_ln1_weight, %d_ln1_bias = layer_norm_param_grad %d_ln1, %embedded, %x, %x2  : f32[64], f32[64]
-//   %d_embedded2 = add %d_mid, %d_embedded                                         : f32[B, 32, 64]
-// 3 ops -> several kernels, this is step 'rows'; reads d_ln1 embedded x x2 ln1_weight d_mid, writes d_ln1_weight d_ln1_bias d_embedded2; saves 4 passes over [B, 32, 64].
+//   %d_embedded_part = layer_norm_grad %d_ln1, %embedded, %x, %x2, weight = %ln1_weight : f32[B, 32, 64]
+//   %d_ln1_weight, %d_ln1_bias = layer_norm_param_grad %d_ln1, %embedded, %x, %x2       : f32[64], f32[64]
+//   %d_embedded = add %d_mid, %d_embedded_part                                          : f32[B, 32, 64]
+// 3 ops -> several kernels, this is step 'rows'; reads d_ln1 embedded x x2 ln1_weight d_mid, writes d_ln1_weight d_ln1_bias d_embedded; saves 4 passes over [B, 32, 64].
 // grid = ceil(32*B / 64), block = 128, a warp a row, 16 rows one after another; the row stays in registers
 extern "C" __global__ void __launch_bounds__(128)
-layer_norm_grad_layer_norm_param_grad_add__f32_64_rows(const float *d_ln1, const float *embedded, const float *__restrict__ x2, const float *__restrict__ x2_3, const float *__restrict__ ln1_weight, const float *d_mid, float *d_embedded2, float *__restrict__ partials2, float *__restrict__ partials3, i64 B) {
+layer_norm_grad_layer_norm_param_grad_add__f32_64_rows(const float *d_ln1, const float *embedded, const float *__restrict__ x2, const float *__restrict__ x2_3, const float *__restrict__ ln1_weight, const float *d_mid, float *d_embedded, float *__restrict__ partials2, float *__restrict__ partials3, i64 B) {
   const i64 unit = (i64)blockIdx.x * 4 + threadIdx.x / 32; // a warp a row
   const int thread = threadIdx.x % 32;
   const i64 firstRow = unit * 16;
@@ -1335,7 +1335,7 @@ layer_norm_grad_layer_norm_param_grad_add__f32_64_rows(const float *d_ln1, const
       if (c < 64) {
         float ln1_weight4_2[4];
         loadVector(ln1_weight + c, ln1_weight4_2);
-        float d_embedded24[4];
+        float d_embedded4[4];
         #pragma unroll
         for (int e = 0; e < 4; ++e) {
           const float sub2 = embedded4[e] - x;                                  // f32[B, 32, 64]
@@ -1345,9 +1345,9 @@ layer_norm_grad_layer_norm_param_grad_add__f32_64_rows(const float *d_ln1, const
           const float sub3 = mul6 - div2;                                       // f32[B, 32, 64]
           const float sub4 = sub3 - mul7;                                       // f32[B, 32, 64]
           const float mul8 = x2_2 * sub4;                                       // f32[B, 32, 64]
-          d_embedded24[e] = d_mid4[e] + mul8;                                   // f32[B, 32, 64]
+          d_embedded4[e] = d_mid4[e] + mul8;                                    // f32[B, 32, 64]
         }
-        storeVector(d_embedded2 + row * 64 + c, d_embedded24);
+        storeVector(d_embedded + row * 64 + c, d_embedded4);
       }
     }
   }
@@ -1374,10 +1374,10 @@ layer_norm_grad_layer_norm_param_grad_add__f32_64_rows(const float *d_ln1, const
 
 // ---- layer_norm_grad_layer_norm_param_grad_add__f32_64_finish ----
 // layer_norm_grad_layer_norm_param_grad_add__f32_64_finish   (row kernel)
-//   %d_embedded = layer_norm_grad %d_ln1, %embedded, %x, %x2, weight = %ln1_weight : f32[B, 32, 64]
-//   %d_ln1_weight, %d_ln1_bias = layer_norm_param_grad %d_ln1, %embedded, %x, %x2  : f32[64], f32[64]
-//   %d_embedded2 = add %d_mid, %d_embedded                                         : f32[B, 32, 64]
-// 3 ops -> several kernels, this is step 'finish'; reads d_ln1 embedded x x2 ln1_weight d_mid, writes d_ln1_weight d_ln1_bias d_embedded2; saves 4 passes over [B, 32, 64].
+//   %d_embedded_part = layer_norm_grad %d_ln1, %embedded, %x, %x2, weight = %ln1_weight : f32[B, 32, 64]
+//   %d_ln1_weight, %d_ln1_bias = layer_norm_param_grad %d_ln1, %embedded, %x, %x2       : f32[64], f32[64]
+//   %d_embedded = add %d_mid, %d_embedded_part                                          : f32[B, 32, 64]
+// 3 ops -> several kernels, this is step 'finish'; reads d_ln1 embedded x x2 ln1_weight d_mid, writes d_ln1_weight d_ln1_bias d_embedded; saves 4 passes over [B, 32, 64].
 // grid = 2, block = 256, adds ceil(32*B / 16) partial results
 extern "C" __global__ void __launch_bounds__(256)
 layer_norm_grad_layer_norm_param_grad_add__f32_64_finish(float *__restrict__ d_ln1_weight, float *__restrict__ d_ln1_bias, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
