@@ -27,6 +27,9 @@ void addCommon(CLI::App &app, CommonOptions &o) {
   group->add_option("--cache", o.cache, "folder of compiled kernels");
   group->add_option("--threads", o.threads, "CPU threads, 0: all")->check(CLI::Range(0u, 1024u));
   group->add_option("--seed", o.seed, "of initial values and synthetic data")->capture_default_str();
+  group->add_option("--blas", o.blas, "own: generated GEMM kernels in place of cuBLASLt's")
+      ->check(CLI::IsMember({"auto", "own"}))
+      ->capture_default_str();
   group->add_option("--arch-tier", o.archTier, "kernel tier")
       ->check(CLI::IsMember({"auto", "simt", "sm80", "sm90a"}))
       ->capture_default_str();

@@ -16,6 +16,7 @@ struct CommonOptions {
   unsigned threads = 0; // 0: all of the machine's
   uint64_t seed = 0;
   std::string archTier = "auto"; // auto, simt, sm80, sm90a
+  std::string blas = "auto";     // auto, own
 };
 
 struct TrainOptions {

@@ -56,10 +56,13 @@ TEST(Gpu, TrainsLikeTheCpu) {
     PROGRAM(cpu, trainingProgram(tiny(), precision, ir::Target{}));
     PROGRAM(gpu, trainingProgram(tiny(), precision, gpuTarget()));
     EXPECT_TRUE(gpu.fallbacks().empty()) << gpu.fallbacks()[0].where << ": " << gpu.fallbacks()[0].reason;
-    for (int64_t i = 0; i < 12; ++i)
+    unsigned plans = 0; // after the first step: the step's, and one for each derived value
+    for (int64_t i = 0; i < 12; ++i) {
       EXPECT_NEAR(step(gpu, 5, i), step(cpu, 5, i), tolerance) << ir::name(precision).str() << ", step " << i;
+      if (i == 0) plans = gpu.plansBuilt();
+    }
     EXPECT_EQ(gpu.launchesPerRun(), 1u);
-    EXPECT_EQ(gpu.plansBuilt(), 1u);
+    EXPECT_EQ(gpu.plansBuilt(), plans);
   }
 }
 
@@ -96,10 +99,11 @@ TEST(Gpu, ReplaysDoNotGrow) {
   for (int64_t i = 0; i < 3; ++i) step(program, 8, i);
   auto context = llvm::cantFail(CudaContext::open(0));
   int64_t free = context->freeBytes();
+  unsigned plans = program.plansBuilt();
   float last = 0;
   for (int64_t i = 0; i < 10000; ++i) last = step(program, 8, i % 50);
   EXPECT_EQ(context->freeBytes(), free);
-  EXPECT_EQ(program.plansBuilt(), 1u);
+  EXPECT_EQ(program.plansBuilt(), plans);
   EXPECT_LT(last, 1.0f); // it learned t = 5 x + 3 meanwhile
 }
 
