@@ -8,6 +8,7 @@ what=${1:-all}
 bin=.carry
 out=${OUT:-/tmp/fusor-out}
 reference=shared/reference
+[ -d $reference ] || reference=.carry/reference
 mkdir -p "$out"
 : "${FUSOR_CACHE_DIR:=/tmp/fusor-cache}"; export FUSOR_CACHE_DIR
 # PyTorch's wheels have cuBLASLt and NVRTC where the toolkit is not found.
