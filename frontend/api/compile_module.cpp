@@ -50,6 +50,16 @@ int64_t memoryBytes() {
 
 } // namespace
 
+CompileRequest::CompileRequest(const DeviceSettings &settings) {
+  program.threads = settings.threads;
+  program.strict = settings.strict;
+  program.check = settings.check;
+  program.timeGemms = !settings.deterministic;
+  program.ownGemm = settings.ownGemm;
+  program.cacheDir = settings.cacheDir;
+  program.dumpDir = settings.dumpDir;
+}
+
 llvm::Expected<Compiled> compileModule(std::unique_ptr<ir::Module> module, const ChosenDevice &device,
                                        CompileRequest request) {
   auto start = std::chrono::steady_clock::now();

@@ -6,7 +6,11 @@
 
 namespace fusor::frontend {
 
+/// What to compile and how. Start from the settings of the device: CompileRequest request(settings).
 struct CompileRequest {
+  CompileRequest() = default;
+  explicit CompileRequest(const DeviceSettings &settings);
+
   passes::PipelineKind pipeline = passes::PipelineKind::infer;
   passes::PassOptions passes;      // `target` is set from the device
   runtime::CompileOptions program; // dumpDir: modules and decisions are written there too

@@ -6,6 +6,18 @@
 
 namespace fusor::frontend {
 
+/// Where and how a program runs; nothing of it changes what is computed but for the order of sums.
+struct DeviceSettings {
+  std::string device = "auto";             // auto, cpu, cuda, cuda:N
+  ir::ArchTier tier = ir::ArchTier::sm90a; // the best kernels to use on a GPU
+  unsigned threads = 0;                    // of the CPU; 0: all
+  bool strict = false;                     // a fallback is an error
+  bool check = false;                      // each kernel beside its body in float64
+  bool deterministic = false;              // nothing is timed to choose
+  bool ownGemm = false;                    // generated GEMMs instead of the library's
+  std::string cacheDir = {}, dumpDir = {}; // empty: the default folder; nowhere
+};
+
 struct ChosenDevice {
   ir::Target target;
   int ordinal = 0;  // of a GPU

@@ -60,14 +60,12 @@ llvm::Expected<Generated> generate(const GenerateSettings &s, llvm::function_ref
   if (!config) return config.takeError();
   auto prompt = promptTokens(s, *config);
   if (!prompt) return prompt.takeError();
-  auto device = chooseDevice(s.device);
+  auto device = chooseDevice(s.device.device, s.device.tier);
   if (!device) return device.takeError();
 
-  CompileRequest request;
+  CompileRequest request(s.device);
   request.passes.precision = s.precision;
   request.passes.function = "decode";
-  request.program.threads = s.threads, request.program.strict = s.strict;
-  request.program.cacheDir = s.cacheDir, request.program.dumpDir = s.dumpDir;
   auto compiled = compileModule(nn::gptDecoding(*config), *device, std::move(request));
   if (!compiled) return compiled.takeError();
   runtime::Program &program = *compiled->program;

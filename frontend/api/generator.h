@@ -1,5 +1,6 @@
 // New tokens from a checkpoint, one at a time over a KV cache.
 #pragma once
+#include "frontend/api/device.h"
 #include "ir/types/dtype.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -17,9 +18,7 @@ struct GenerateSettings {
   int64_t topK = 0;       // 0: all
   uint64_t seed = 0;
   ir::DType precision = ir::DType::bf16;
-  std::string device = "auto", cacheDir = {}, dumpDir = {};
-  unsigned threads = 0;
-  bool strict = false;
+  DeviceSettings device = {};
 };
 
 struct Generated {

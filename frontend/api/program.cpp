@@ -176,13 +176,10 @@ Result<Program> compile(const Module &module, const Device &device, const Compil
   const frontend::ModuleState &source = frontend::ModuleState::of(module);
   auto chosen = frontend::chooseDevice(device.name());
   if (!chosen) return frontend::toPublic(chosen.takeError());
-  frontend::CompileRequest request;
+  frontend::CompileRequest request(frontend::DeviceSettings{
+      .threads = options.threads, .strict = options.strict, .cacheDir = options.cacheDir, .dumpDir = options.dumpDir});
   request.pipeline = source.pipeline;
   request.passes = source.options;
-  request.program.threads = options.threads;
-  request.program.strict = options.strict;
-  request.program.cacheDir = options.cacheDir;
-  request.program.dumpDir = options.dumpDir;
   auto compiled = frontend::compileModule(source.module->clone(), *chosen, std::move(request));
   if (!compiled) return frontend::toPublic(compiled.takeError());
   auto state = std::make_shared<ProgramState>();

@@ -115,7 +115,7 @@ public:
   llvm::Error dump() {
     ir::SymbolValues symbols;
     symbols["B"] = rows_;
-    return dumpProgram(program(), "train_step", symbols, s_.dumpDir);
+    return dumpProgram(program(), "train_step", symbols, s_.device.dumpDir);
   }
 
 private:
@@ -139,17 +139,13 @@ private:
 };
 
 llvm::Expected<Compiled> compileTraining(const TrainSettings &s, const ChosenDevice &device) {
-  CompileRequest request;
+  CompileRequest request(s.device);
   request.pipeline = passes::PipelineKind::train;
   request.passes.precision = s.precision;
   request.passes.accumulate = s.accumulate;
   passes::AdamW &adamw = request.passes.optimizer;
   adamw.lr = s.lr, adamw.weightDecay = s.weightDecay, adamw.noDecay = s.noDecay, adamw.clipNorm = s.clipNorm;
-  request.program.threads = s.threads;
-  request.program.strict = s.strict;
-  request.program.cacheDir = s.cacheDir;
-  request.program.dumpDir = s.dumpDir;
-  request.program.profile = !s.dumpDir.empty();
+  request.program.profile = !s.device.dumpDir.empty();
   return compileModule(nn::gptForward(s.config), device, std::move(request));
 }
 
@@ -213,7 +209,7 @@ llvm::Error fromCheckpointInfo(TrainSettings &s, const llvm::json::Object &info)
 
 llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents &events) {
   TrainSettings s = given;
-  auto device = chooseDevice(s.device);
+  auto device = chooseDevice(s.device.device, s.device.tier);
   if (!device) return device.takeError();
   if (!device->note.empty()) events.note(device->note);
   auto data = openData(s);
@@ -240,6 +236,8 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
   if (!compiled) return compiled.takeError();
   TrainSummary summary;
   summary.device = device->name, summary.compileMs = compiled->compileMs;
+  summary.compiled = compiled->program->compileStats().compiled;
+  for (const std::string &note : compiled->program->compileStats().notes) events.note(note);
   summary.firstStep = start + 1, summary.lastStep = start;
   Run run(s, std::move(*data), std::move(*compiled));
   runtime::Program &program = run.program();
@@ -287,7 +285,7 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
   if (saved != summary.lastStep)
     if (auto error = save(summary.lastStep)) return error;
   summary.launchesPerStep = program.launchesPerRun(), summary.kernels = program.kernelsPerRun();
-  if (!s.dumpDir.empty() && !times.empty())
+  if (!s.device.dumpDir.empty() && !times.empty())
     if (auto error = run.dump()) return error;
   if (!summary.interrupted) {
     auto evaluated = run.evaluate();

@@ -1,5 +1,6 @@
 // Training a MiniGPT from settings: what `fusor train` and `fusor demo` do, without any printing.
 #pragma once
+#include "frontend/api/device.h"
 #include "frontend/api/schedule.h"
 #include "frontend/nn/modules.h"
 #include "ir/types/dtype.h"
@@ -29,9 +30,7 @@ struct TrainSettings {
   std::string tokensFile, initFile; // empty: none
   std::string saveFolder, resumeFolder;
   int64_t saveEvery = 0; // 0: at the end only
-  std::string device = "auto", cacheDir, dumpDir;
-  unsigned threads = 0;
-  bool strict = false;
+  DeviceSettings device;
 };
 
 /// The settings that a checkpoint records, as its "config", "recipe" and "seed".

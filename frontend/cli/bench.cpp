@@ -46,11 +46,9 @@ HostTensor filled(const ir::TensorType &type, const ir::SymbolValues &symbols) {
 
 llvm::Expected<Timing> timeJob(Job job, const CommonOptions &common, const ChosenDevice &device, ir::DType precision,
                                int64_t warmup, int64_t iterations) {
-  CompileRequest request;
+  CompileRequest request(deviceSettings(common));
   request.pipeline = job.pipeline;
   request.passes.precision = precision;
-  request.program.threads = common.threads, request.program.strict = common.strict;
-  request.program.cacheDir = common.cache, request.program.dumpDir = common.dump;
   auto compiled = compileModule(std::move(job.module), device, std::move(request));
   if (!compiled) return compiled.takeError();
   runtime::Program &program = *compiled->program;
@@ -170,7 +168,7 @@ llvm::Expected<Roofline> measureRoofline(const CommonOptions &common, const Chos
 }
 
 llvm::Error benchAll(Console &console, const CommonOptions &common, const BenchOptions &o) {
-  auto device = chooseDevice(common.device);
+  auto device = chooseDevice(common.device, deviceSettings(common).tier);
   if (!device) return device.takeError();
   if (!device->note.empty()) console.note(device->note);
   std::vector<std::string> precisions = o.precisions;

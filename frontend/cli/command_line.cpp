@@ -23,10 +23,14 @@ void addCommon(CLI::App &app, CommonOptions &o) {
   group->add_flag("--json", o.json, "one JSON object a line on stdout, nothing else there");
   group->add_flag("--quiet", o.quiet, "results and errors only");
   group->add_flag("--strict", o.strict, "a fallback is an error");
+  group->add_flag("--check", o.check, "run each kernel beside its body in float64 and name the first that differs");
   group->add_option("--dump", o.dump, "write modules, kernels, plans and traces into this folder");
   group->add_option("--cache", o.cache, "folder of compiled kernels");
   group->add_option("--threads", o.threads, "CPU threads, 0: all")->check(CLI::Range(0u, 1024u));
   group->add_option("--seed", o.seed, "of initial values and synthetic data")->capture_default_str();
+  group->add_option("--blas", o.blas, "own: generated GEMM kernels in place of cuBLASLt's")
+      ->check(CLI::IsMember({"auto", "own"}))
+      ->capture_default_str();
   group->add_option("--arch-tier", o.archTier, "kernel tier")
       ->check(CLI::IsMember({"auto", "simt", "sm80", "sm90a"}))
       ->capture_default_str();

@@ -2,6 +2,7 @@
 #include "frontend/api/compile_module.h"
 #include "frontend/api/generator.h"
 #include "frontend/cli/console.h"
+#include "frontend/cli/load_module.h"
 #include "frontend/cli/train.h"
 #include "frontend/cli/verbs.h"
 #include "llvm/ADT/STLExtras.h"
@@ -33,9 +34,9 @@ llvm::Expected<bool> runDemo(Console &console, const CommonOptions &common) {
 
   TrainSettings s;
   s.config = *nn::configuration("small");
-  s.lr = 1e-3, s.steps = 120;
-  s.seed = common.seed, s.saveFolder = checkpoint, s.dumpDir = dump;
-  s.device = common.device, s.cacheDir = common.cache, s.threads = common.threads, s.strict = common.strict;
+  s.lr = 1e-3, s.steps = 200;
+  s.seed = common.seed, s.saveFolder = checkpoint;
+  s.device = deviceSettings(common), s.device.dumpDir = dump;
   console.say(
       "MiniGPT: 2 layers of width 128, 64 tokens of context, trained in bf16 on sequences that count up by 1 to "
       "6 modulo 96");
@@ -45,7 +46,7 @@ llvm::Expected<bool> runDemo(Console &console, const CommonOptions &common) {
 
   GenerateSettings g;
   g.checkpoint = checkpoint, g.prompt = {10, 13, 16, 19, 22, 25, 28, 31}, g.newTokens = 16;
-  g.device = common.device, g.cacheDir = common.cache, g.threads = common.threads;
+  g.device = deviceSettings(common), g.device.dumpDir.clear();
   auto made = generate(g);
   if (!made) return made.takeError();
   console.object({{"prompt", llvm::json::Array(made->prompt)}, {"tokens", llvm::json::Array(made->tokens)}});

@@ -48,8 +48,7 @@ void describeDevice(Findings &f, const runtime::CudaDevice &d) {
                     {"tensor_cores", mode.tensorCores},
                     {"fp8", mode.nativeFp8 ? "native" : "emulated"},
                     {"tier", mode.tier},
-                    {"usable", false},
-                    {"why", "the CUDA run time is not available yet"}});
+                    {"usable", true}});
 }
 
 // cuBLASLt is only looked for here; the CUDA run time opens it.
@@ -119,8 +118,6 @@ int doctor(const CommonOptions &common) {
                   {"cublaslt", cublasLt},
                   {"cache", cache},
                   {"fixes", llvm::json::Array(f.fixes)}});
-  if (driver.usable())
-    f.fixes.push_back("GPU: found, but the CUDA run time is not available yet; programs run on the CPU");
   for (const std::string &fix : f.fixes) console.say("fix: " + llvm::Twine(fix));
   return 0;
 }

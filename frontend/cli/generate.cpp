@@ -34,11 +34,7 @@ llvm::Error generateTokens(Console &console, const CommonOptions &common, const 
                      .temperature = o.temperature,
                      .topK = o.topK,
                      .seed = common.seed,
-                     .device = common.device,
-                     .cacheDir = common.cache,
-                     .dumpDir = common.dump,
-                     .threads = common.threads,
-                     .strict = common.strict};
+                     .device = deviceSettings(common)};
   auto precision = parsePrecision(o.precision);
   if (!precision) return precision.takeError();
   s.precision = *precision;

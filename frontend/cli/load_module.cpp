@@ -40,10 +40,23 @@ llvm::Expected<passes::PassOptions> passOptions(const CommonOptions &common, con
   result.function = options.function;
   result.precision = *precision;
   if (common.device == "auto" || common.device == "cpu") return result; // passes need no device
-  auto device = chooseDevice(common.device);
+  auto device = chooseDevice(common.device, deviceSettings(common).tier);
   if (!device) return device.takeError();
   result.target = device->target;
   return result;
+}
+
+DeviceSettings deviceSettings(const CommonOptions &common) {
+  DeviceSettings settings{.device = common.device,
+                          .threads = common.threads,
+                          .strict = common.strict,
+                          .check = common.check,
+                          .ownGemm = common.blas == "own",
+                          .cacheDir = common.cache,
+                          .dumpDir = common.dump};
+  if (common.archTier == "simt") settings.tier = ir::ArchTier::simt;
+  if (common.archTier == "sm80") settings.tier = ir::ArchTier::sm80;
+  return settings;
 }
 
 llvm::Expected<ir::SymbolValues> parseDims(const std::vector<std::string> &dims, const ir::Module &module) {

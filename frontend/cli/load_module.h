@@ -1,5 +1,6 @@
 // From what the user wrote (M.fir, config:NAME, --precision, --dim) to a module and the options of its passes.
 #pragma once
+#include "frontend/api/device.h"
 #include "frontend/cli/console.h"
 #include "passes/pipeline.h"
 
@@ -17,6 +18,8 @@ llvm::Expected<LoadedModule> loadModule(const ModuleOptions &options);
 llvm::Expected<ir::DType> parsePrecision(llvm::StringRef text);
 /// Options for the passes; an error where --precision or --device cannot be had.
 llvm::Expected<passes::PassOptions> passOptions(const CommonOptions &common, const ModuleOptions &options);
+/// Where programs run, as the common flags say.
+DeviceSettings deviceSettings(const CommonOptions &common);
 /// {"B=8", "T=4"} to symbol values.
 llvm::Expected<ir::SymbolValues> parseDims(const std::vector<std::string> &dims, const ir::Module &module);
 

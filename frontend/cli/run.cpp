@@ -67,7 +67,7 @@ llvm::Expected<bool> runModule(Console &console, const CommonOptions &common, co
   if (!o.weights.empty()) return failure(ErrorKind::usage, "--weights {0} is not available yet", o.weights);
   auto loaded = loadModule(o);
   if (!loaded) return loaded.takeError();
-  auto device = chooseDevice(common.device);
+  auto device = chooseDevice(common.device, deviceSettings(common).tier);
   if (!device) return device.takeError();
   auto passOpts = passOptions(common, o);
   if (!passOpts) return passOpts.takeError();
@@ -77,9 +77,8 @@ llvm::Expected<bool> runModule(Console &console, const CommonOptions &common, co
   if (!source) return source.takeError();
   std::string name = loaded->pipeline == passes::PipelineKind::train ? "train_step" : (*source)->name().str();
 
-  CompileRequest request{.pipeline = loaded->pipeline, .passes = std::move(*passOpts), .program = {}};
-  request.program.threads = common.threads, request.program.strict = common.strict;
-  request.program.cacheDir = common.cache, request.program.dumpDir = common.dump;
+  CompileRequest request(deviceSettings(common));
+  request.pipeline = loaded->pipeline, request.passes = std::move(*passOpts);
   request.program.symbols = *symbols;
   auto compiled = compileModule(std::move(loaded->module), *device, std::move(request));
   if (!compiled) return compiled.takeError();

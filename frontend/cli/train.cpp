@@ -100,8 +100,8 @@ llvm::Expected<TrainSettings> settingsOf(const CommonOptions &common, const Trai
   if (o.saveEvery > 0 && o.save.empty()) return failure(ErrorKind::usage, "--save-every needs --save DIR");
   s.tokensFile = o.tokens, s.initFile = o.init, s.saveFolder = o.save, s.resumeFolder = o.resume;
   s.saveEvery = o.saveEvery;
-  s.device = common.device, s.cacheDir = common.cache, s.dumpDir = common.dump;
-  s.threads = common.threads, s.strict = common.strict;
+  s.device = deviceSettings(common);
+  s.device.deterministic = o.deterministic;
   return s;
 }
 

@@ -132,6 +132,23 @@ TEST(Cli, BenchJsonHasTheFieldsOfTheContract) {
   }
 }
 
+TEST(Cli, EmitWritesKernelsThatIncludeNothing) {
+  TemporaryFolder folder;
+  Ran ran = fusor("emit config:tiny --precision bf16 --out " + folder.path("k"));
+  ASSERT_EQ(ran.exit, 0) << ran.err;
+  std::error_code code;
+  int kernels = 0;
+  for (llvm::sys::fs::directory_iterator it(folder.path("k"), code), end; it != end && !code; it.increment(code)) {
+    std::string source = contents(it->path() + "/kernel.cu");
+    EXPECT_SAYS(source, "extern \"C\" __global__");
+    EXPECT_EQ(source.find("#include"), std::string::npos) << it->path();
+    EXPECT_TRUE(bool(llvm::json::parse(contents(it->path() + "/kernel.json")))) << it->path();
+    ++kernels;
+  }
+  EXPECT_GT(kernels, 20);
+  EXPECT_EQ(fusor("emit config:tiny --arch hopper --out " + folder.path("k")).exit, 64);
+}
+
 TEST(Cli, FuzzAgrees) {
   Ran ran = fusor("fuzz --seconds 1 --seed 1000 --json");
   EXPECT_EQ(ran.exit, 0) << ran.err << ran.out;
@@ -193,6 +210,14 @@ TEST(Cli, TrainResumeGenerate) {
   EXPECT_EQ(fusor("generate --checkpoint " + folder.path("c") + " --prompt '3 x'").exit, 64);
   EXPECT_EQ(fusor("generate --checkpoint " + folder.path("c") + " --prompt '3 96'").exit, 1);
   EXPECT_EQ(fusor("generate --checkpoint " + folder.path("c") + " --text hello").exit, 1);
+}
+
+TEST(Cli, CheckRunsEachKernelBesideItsBody) {
+  for (const char *precision : {"f32", "bf16"}) {
+    Ran ran = fusor(std::string(kTrain) + "--steps 2 --check --precision " + precision);
+    EXPECT_EQ(ran.exit, 0) << precision << ": " << ran.err;
+    EXPECT_SAYS(ran.out, "final loss ");
+  }
 }
 
 TEST(Cli, InterruptedIs130AfterSaving) {

@@ -45,6 +45,7 @@ TrainSettings tiny(int64_t steps) {
   TrainSettings s;
   s.config = *nn::configuration("tiny");
   s.precision = ir::DType::f32;
+  s.device.device = "cpu";
   s.steps = steps, s.batch = 4, s.lr = 1e-3, s.seed = 5;
   return s;
 }
@@ -99,9 +100,9 @@ TEST(Trainer, AResumedRunHasTheSameBits) {
 
 TEST(Trainer, ThreadsDoNotChangeBits) {
   TrainSettings s = tiny(4);
-  s.threads = 1;
+  s.device.threads = 1;
   Outcome one = runOf(s);
-  s.threads = 3;
+  s.device.threads = 3;
   EXPECT_EQ(runOf(s).losses, one.losses);
 }
 
