@@ -248,7 +248,7 @@ private:
       return opError("what follows a sum over rows also needs {0} per row", v.type().str());
     LoopStep copy = *it;
     finish_.insert(v.def());
-    if (copy.op)
+    if (copy.op && copy.kind != LoopStep::Kind::random) // its operand, the seed, is no step
       for (Value operand : copy.op->operands())
         if (auto error = needInFinish(operand)) return error;
     plan_.finish.push_back(std::move(copy));

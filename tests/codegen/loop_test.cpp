@@ -255,6 +255,22 @@ func @f(%x: f32[B, 33], %z: f32[B, 33]) -> f32[B, 33] {
   EXPECT_NONFATAL_FAILURE(writes.run(), "past the end");
 }
 
+// What follows a sum draws random numbers again; the seed is not a step of the loop.
+TEST(Loop, RandomNumbersAfterASum) {
+  KernelChecker checker;
+  checker.add(R"(
+dim B in 1..64
+func @f(%x: f32[B, 8], %seed: i64[]) -> f32[8], f32[B, 8] {
+  %u = random_uniform %seed {shape = [8], stream = 3}
+  %y = mul %x, %u
+  %s = sum %y {dims = [0]}
+  %t = add %s, %u
+  return %t, %y
+})",
+              {{{"B", 1}}, {{"B", 40}}});
+  checker.run();
+}
+
 TEST(Loop, ZeroRows) {
   KernelChecker checker;
   addAll(checker, R"(
