@@ -16,7 +16,8 @@ unsigned backwardThreads(int64_t headSize) { return headSize <= 128 ? 128 : 64; 
 
 class AttentionWriter {
 public:
-  AttentionWriter(const FusionBody &body, KernelSet &set, const AttentionPlan &plan) : body_(body), set_(set), plan_(plan) {}
+  AttentionWriter(const FusionBody &body, KernelSet &set, const AttentionPlan &plan)
+      : body_(body), set_(set), plan_(plan) {}
 
   void forward() {
     KernelBuilder k(body_, set_);
@@ -42,8 +43,10 @@ public:
       shape(k);
       view(k, "y_view", plan_.y, false, plan_.tq);
       view(k, "dy_view", plan_.dy, false, plan_.tq);
-      k.code().line("attentionDelta<{0}>(y_view, dy_view, {1}, shape);", plan_.headSize, k.workspace(delta, "float", "delta", false));
-      k.finish({Count::ceilDiv(plan_.batch * Dim(plan_.heads) * plan_.tq, 4), 128, "a warp a row: delta = sum(dy * y)"});
+      k.code().line("attentionDelta<{0}>(y_view, dy_view, {1}, shape);", plan_.headSize,
+                    k.workspace(delta, "float", "delta", false));
+      k.finish(
+          {Count::ceilDiv(plan_.batch * Dim(plan_.heads) * plan_.tq, 4), 128, "a warp a row: delta = sum(dy * y)"});
     }
     int64_t rows = backwardRows(plan_.headSize);
     {
@@ -52,7 +55,8 @@ public:
       view(k, "dq_view", plan_.dq, true, plan_.tq);
       k.code().line("attentionQueryGrad<{0}, false>(q_view, k_view, v_view, dy_view, dq_view, {1}, {2}, shape);",
                     plan_.headSize, lse(k), k.workspace(delta, "float", "delta", true));
-      k.finish({heads(plan_.heads) * Count::ceilDiv(plan_.tq, rows), backwardThreads(plan_.headSize), "a block a tile of queries"});
+      k.finish({heads(plan_.heads) * Count::ceilDiv(plan_.tq, rows), backwardThreads(plan_.headSize),
+                "a block a tile of queries"});
     }
     KernelBuilder k(body_, set_, "dkv");
     inputs(k);
@@ -60,7 +64,8 @@ public:
     view(k, "dv_view", plan_.dv, true, plan_.tk);
     k.code().line("attentionKeyGrad<{0}, false>(q_view, k_view, v_view, dy_view, dk_view, dv_view, {1}, {2}, shape);",
                   plan_.headSize, lse(k), k.workspace(delta, "float", "delta", true));
-    k.finish({heads(plan_.kvHeads) * Count::ceilDiv(plan_.tk, rows), backwardThreads(plan_.headSize), "a block a tile of keys"});
+    k.finish({heads(plan_.kvHeads) * Count::ceilDiv(plan_.tk, rows), backwardThreads(plan_.headSize),
+              "a block a tile of keys"});
   }
 
 private:
@@ -87,13 +92,15 @@ private:
 
   void shape(KernelBuilder &k) {
     std::string mask = plan_.keyMask ? "(const u8 *)" + k.input(*plan_.keyMask) : "nullptr";
-    std::string length = plan_.kvLength ? "(const i32 *)" + k.input(*plan_.kvLength) : "nullptr"; // little-endian: the low word
-    k.code().noted(llvm::formatv("const AttentionShape shape = {{{0}, {1}, {2}, {3}, {4},", k.dim(plan_.batch), plan_.heads,
-                                 plan_.kvHeads, k.dim(plan_.tq), k.dim(plan_.tk))
+    std::string length =
+        plan_.kvLength ? "(const i32 *)" + k.input(*plan_.kvLength) : "nullptr"; // little-endian: the low word
+    k.code().noted(llvm::formatv("const AttentionShape shape = {{{0}, {1}, {2}, {3}, {4},", k.dim(plan_.batch),
+                                 plan_.heads, plan_.kvHeads, k.dim(plan_.tq), k.dim(plan_.tk))
                        .str(),
                    "batch, heads, key heads, queries, keys");
-    k.code().noted(llvm::formatv("  {0}, {1}, {2}, {3}, {4}};", floatLiteral(plan_.scale), plan_.causal ? "true" : "false",
-                                 plan_.window > 0 ? plan_.window - 1 : -1, mask, length)
+    k.code().noted(llvm::formatv("  {0}, {1}, {2}, {3}, {4}};", floatLiteral(plan_.scale),
+                                 plan_.causal ? "true" : "false", plan_.window > 0 ? plan_.window - 1 : -1, mask,
+                                 length)
                        .str(),
                    "scale, causal, keys to the left (-1: all), mask, length");
   }
@@ -109,7 +116,8 @@ llvm::Error emitAttention(const FusionBody &body, KernelSet &set) {
   auto plan = planAttention(body.flat);
   if (!plan) return plan.takeError();
   if (plan->dtype == DType::f64) return opError("the attention kernels accumulate in f32: none for f64");
-  if (plan->headSize > 256) return opError("the attention kernels take head sizes up to 256, found {0}", plan->headSize);
+  if (plan->headSize > 256)
+    return opError("the attention kernels take head sizes up to 256, found {0}", plan->headSize);
   if (plan->kvLength && byteSize(body.block().argument(*plan->kvLength).dtype()) < 4)
     return opError("kv_length must have at least 32 bits");
   AttentionWriter writer(body, set, *plan);

@@ -4,7 +4,8 @@
 
 namespace fusor::codegen {
 
-/// Forward: one kernel. Backward: three (row dots, dq, dk with dv). Errors: the plan's; f64; a kv_length narrower than i32.
+/// Forward: one kernel. Backward: three (row dots, dq, dk with dv). Errors: the plan's; f64; a kv_length narrower than
+/// i32.
 llvm::Error emitAttention(const FusionBody &body, KernelSet &set);
 
 } // namespace fusor::codegen

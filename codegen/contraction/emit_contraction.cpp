@@ -55,7 +55,8 @@ private:
 
   // A block reads rows of A and B that others' outputs would overwrite.
   void keepOperands() {
-    llvm::erase_if(set_.inPlace, [&](const InPlace &p) { return p.input == plan_.a.input || p.input == plan_.b.input; });
+    llvm::erase_if(set_.inPlace,
+                   [&](const InPlace &p) { return p.input == plan_.a.input || p.input == plan_.b.input; });
   }
 
   // The product goes to a workspace, and a loop reads it from there.
@@ -115,8 +116,9 @@ private:
     k.use("epilogue.cuh");
     CodeWriter &w = k.code();
     std::string a = k.input(plan_.a.input), b = k.input(plan_.b.input);
-    w.noted(llvm::formatv("const GemmOperands<{0}, {1}> operands = {{{2}, {3}, {4}, {5}, {6},", storageType(plan_.a.dtype),
-                          storageType(plan_.b.dtype), a, b, k.dim(plan_.m), k.dim(plan_.n), k.dim(plan_.k))
+    w.noted(llvm::formatv("const GemmOperands<{0}, {1}> operands = {{{2}, {3}, {4}, {5}, {6},",
+                          storageType(plan_.a.dtype), storageType(plan_.b.dtype), a, b, k.dim(plan_.m), k.dim(plan_.n),
+                          k.dim(plan_.k))
                 .str(),
             "A, B, M, N, K");
     w.noted(llvm::formatv("  {0}, {1}, {2}, {3}};", k.dim(plan_.a.leadingStride), k.dim(plan_.b.leadingStride),
@@ -127,7 +129,8 @@ private:
     std::string none = isDouble_ ? "(double *)nullptr" : "(float *)nullptr";
     std::string tile = isDouble_ ? "gemmF64<" : llvm::formatv("gemmSimt<GemmTile{0}, ", tile_).str();
     w.line("{0}{1}, {2}>(operands, epilogueOf<{3}>(epilogue), {4});", tile, plan_.a.transposed ? "true" : "false",
-           plan_.b.transposed ? "true" : "false", partials.empty() ? "false" : "true", partials.empty() ? none : partials);
+           plan_.b.transposed ? "true" : "false", partials.empty() ? "false" : "true",
+           partials.empty() ? none : partials);
     k.finish({grid(), 256, llvm::formatv("tiles of {0} x {0}", tile_).str()});
   }
 

@@ -1,6 +1,6 @@
 // needs: types.cuh gemm_simt.cuh
-// The same contract as gemmSimt (operands, epilogue, partials; tiles of 16 x 16) in double: for f64 programs, which want to
-// be right rather than fast. The epilogue's last parameter is a double; partials are doubles or floats.
+// The same contract as gemmSimt (operands, epilogue, partials; tiles of 16 x 16) in double: for f64 programs, which
+// want to be right rather than fast. The epilogue's last parameter is a double; partials are doubles or floats.
 //
 //   launch: grid.x = batch * ceil(M / 16) * ceil(N / 16), block = 256
 struct GemmTileF64 {

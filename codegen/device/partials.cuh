@@ -1,6 +1,6 @@
 // needs: types.cuh reduce.cuh
-// The second stage of reductions over rows: partial results of chunks of rows become one. Deterministic: the order depends
-// on `count` alone.
+// The second stage of reductions over rows: partial results of chunks of rows become one. Deterministic: the order
+// depends on `count` alone.
 //
 //   columnTotal<Sum>(partials, count, columns, column, exists)   blocks of 256: thread t works on column t % 32 of the
 //                                                                block's 32 columns, all eight warps get its total
@@ -12,8 +12,10 @@ __device__ inline T columnTotal(const T *partials, i64 count, i64 columns, i64 c
   __shared__ T slices[8][32];
   const int lane = threadIdx.x % 32, slice = threadIdx.x / 32;
   T total = Op::template identity<T>();
-  if (exists)
+  if (exists) {
+#pragma unroll 8 // loads ahead of the additions, which keep their order
     for (i64 chunk = slice; chunk < count; chunk += 8) total = Op::combine(total, partials[chunk * columns + column]);
+  }
   slices[slice][lane] = total;
   __syncthreads();
   total = slices[0][lane];

@@ -1,6 +1,6 @@
 // needs: types.cuh
-// The counter-based generator of ir/ops/counter_rng.h: two rounds of the finaliser of splitmix64. A number is a function
-// of (seed, stream, element), so every device draws the same ones.
+// The counter-based generator of ir/ops/counter_rng.h: two rounds of the finaliser of splitmix64. A number is a
+// function of (seed, stream, element), so every device draws the same ones.
 __device__ inline u64 rngMix(u64 z) {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;

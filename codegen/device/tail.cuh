@@ -1,8 +1,7 @@
 // needs: types.cuh vector.cuh
 // kCount neighbours, or those of them that exist at the end of a tensor. The pointers are aligned to the group.
 
-template <int kCount, class T>
-__device__ inline void loadUpTo(const T *p, i64 left, ComputeOf<T> (&values)[kCount]) {
+template <int kCount, class T> __device__ inline void loadUpTo(const T *p, i64 left, ComputeOf<T> (&values)[kCount]) {
   if (left >= kCount) return loadVector(p, values);
 #pragma unroll
   for (int i = 0; i < kCount; ++i) values[i] = i < left ? load(p + i) : ComputeOf<T>();

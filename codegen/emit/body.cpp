@@ -31,7 +31,8 @@ llvm::Expected<FusionBody> fusionBody(const Op &fusion, Naming naming) {
   auto kind = parseClusterKind(fusion.attr<std::string>("kind"));
   if (!kind) return opError("fusion of unknown kind '{0}'", fusion.attr<std::string>("kind"));
   body.kind = *kind;
-  body.chain = fusion.site().has("name") ? identifierFrom(fusion.attr<std::string>("name"), kMostOfAChain) : name(*kind).str();
+  body.chain =
+      fusion.site().has("name") ? identifierFrom(fusion.attr<std::string>("name"), kMostOfAChain) : name(*kind).str();
 
   body.module = std::make_unique<Module>("kernel");
   Block &block = body.module->addFunction("fusion").block();

@@ -106,7 +106,9 @@ void addAll(Collector &collector, const Function &function) {
 
 } // namespace
 
-llvm::Expected<KernelSet> emit(const Op &fusion, const Target &target) { return emitAs(fusion, target, Naming::pretty); }
+llvm::Expected<KernelSet> emit(const Op &fusion, const Target &target) {
+  return emitAs(fusion, target, Naming::pretty);
+}
 
 FunctionKernels kernelsOf(const Function &function, const Target &target) {
   Collector collector(target);

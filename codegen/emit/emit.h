@@ -3,7 +3,8 @@
 //   auto set = emit(fusionOp, target);              // Expected<KernelSet>: kernels, arguments, launches, workspaces
 //   auto program = kernelsOf(function, target);     // all fusions of a function, equal kernels once
 //
-// The text depends on the fusion alone: byte-equal from run to run, and the same for two fusions that differ in names only.
+// The text depends on the fusion alone: byte-equal from run to run, and the same for two fusions that differ in names
+// only.
 #pragma once
 #include "codegen/emit/kernel.h"
 #include "ir/graph/graph.h"
@@ -17,15 +18,15 @@ llvm::Expected<KernelSet> emit(const ir::Op &fusion, const ir::Target &target);
 
 /// A kernel that launches of several fusions share.
 struct DistinctKernel {
-  Kernel kernel;    // its name is unique among a function's kernels
+  Kernel kernel; // its name is unique among a function's kernels
   unsigned uses = 0;
-  std::string ir;   // what it implements
+  std::string ir; // what it implements
 };
 
 struct FunctionKernels {
   struct Fusion {
     const ir::Op *op;
-    KernelSet set;                          // kernels[i] has this fusion's launch; its source is that of the distinct one
+    KernelSet set; // kernels[i] has this fusion's launch; its source is that of the distinct one
     llvm::SmallVector<unsigned, 4> kernels; // for each kernel of the set, its number in `kernels` below
   };
   struct Refused {
@@ -41,8 +42,8 @@ FunctionKernels kernelsOf(const ir::Function &function, const ir::Target &target
 /// The same over all functions of a module: a kernel that two of them use is there once.
 FunctionKernels kernelsOf(const ir::Module &module, const ir::Target &target);
 
-/// The same as `emit` without its side texts: whether result `result` of `fusion` may be the buffer of operand `operand`.
-/// For passes/memory.
+/// The same as `emit` without its side texts: whether result `result` of `fusion` may be the buffer of operand
+/// `operand`. For passes/memory.
 bool mayOverwrite(const ir::Op &fusion, unsigned result, unsigned operand);
 
 } // namespace fusor::codegen

@@ -96,7 +96,8 @@ void describe(const FusionBody &body, KernelSet &set) {
   const Block &block = body.block();
   set.name = kernelName(body);
   set.ir = printBlock(block, 0);
-  set.ir.resize(llvm::StringRef(set.ir).rtrim('\n').rfind('\n') + 1); // without the yield: the header says what is written
+  set.ir.resize(llvm::StringRef(set.ir).rtrim('\n').rfind('\n') +
+                1); // without the yield: the header says what is written
   Dim unfused = 0;
   for (const Op &op : block.ops()) {
     if (op.def().isTerminator || op.def().lowering == Lowering::view) continue;

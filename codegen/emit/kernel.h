@@ -3,8 +3,8 @@
 //   fusion @add_gelu(%h, %b)  ->  KernelSet { kernels = [main, perhaps finishing ones, in launch order],
 //                                             workspaces = [bytes each] }
 //
-// A kernel is one self-contained CUDA text (device library pieces, then one `extern "C" __global__` function). Sizes that
-// depend on symbols (batch, sequence) are `Count`s, evaluated by the run time for each bucket.
+// A kernel is one self-contained CUDA text (device library pieces, then one `extern "C" __global__` function). Sizes
+// that depend on symbols (batch, sequence) are `Count`s, evaluated by the run time for each bucket.
 #pragma once
 #include "codegen/emit/count.h"
 #include "ir/types/type.h"
@@ -33,9 +33,9 @@ struct Kernel {
   std::string name;   // also of the `extern "C"` function
   std::string source; // complete: no #include
   std::vector<KernelArg> args;
-  Count grid = 1;            // blocks; 0: nothing to launch
-  unsigned block = 32;       // threads
-  unsigned sharedBytes = 0;  // dynamic shared memory
+  Count grid = 1;           // blocks; 0: nothing to launch
+  unsigned block = 32;      // threads
+  unsigned sharedBytes = 0; // dynamic shared memory
   /// This kernel only copies input `first` to output `second`: skip it where the memory planner made them one buffer.
   std::optional<std::pair<unsigned, unsigned>> skipWhereAliased;
 };
@@ -61,14 +61,14 @@ struct InPlace {
 
 /// All kernels of one fusion.
 struct KernelSet {
-  std::string name;               // of the main kernel, e.g. add_gelu__bf16_11008
-  std::vector<Kernel> kernels;    // in launch order
-  std::vector<Count> workspaces;  // bytes of each; contents need not survive the set
+  std::string name;              // of the main kernel, e.g. add_gelu__bf16_11008
+  std::vector<Kernel> kernels;   // in launch order
+  std::vector<Count> workspaces; // bytes of each; contents need not survive the set
   std::optional<TensorTable> table;
   std::vector<InPlace> inPlace;
-  std::string ir;                 // what it implements, one op a line
+  std::string ir;                          // what it implements, one op a line
   ir::Dim bytesRead = 0, bytesWritten = 0; // of device memory, each tensor once
-  ir::Dim bytesSaved = 0;         // against one kernel per op
+  ir::Dim bytesSaved = 0;                  // against one kernel per op
   ir::Dim flops = 0;
 };
 

@@ -26,7 +26,8 @@ bool KernelBuilder::mayAlias(unsigned input) const {
 std::string KernelBuilder::input(unsigned index) {
   Value v = body_.block().argument(index);
   return parameter({KernelArg::Kind::input, index, "", ""},
-                   ("const " + storageType(v.dtype()) + " *" + (mayAlias(index) ? "" : "__restrict__ ")).str(), v.name());
+                   ("const " + storageType(v.dtype()) + " *" + (mayAlias(index) ? "" : "__restrict__ ")).str(),
+                   v.name());
 }
 
 std::string KernelBuilder::output(unsigned index) {
@@ -37,8 +38,8 @@ std::string KernelBuilder::output(unsigned index) {
 }
 
 std::string KernelBuilder::workspace(unsigned index, llvm::StringRef type, llvm::StringRef name, bool isConst) {
-  return parameter({KernelArg::Kind::workspace, index, "", ""}, ((isConst ? "const " : "") + type + " *__restrict__ ").str(),
-                   name);
+  return parameter({KernelArg::Kind::workspace, index, "", ""},
+                   ((isConst ? "const " : "") + type + " *__restrict__ ").str(), name);
 }
 
 std::string KernelBuilder::special(KernelArg::Kind kind, llvm::StringRef type, llvm::StringRef name) {
@@ -75,7 +76,8 @@ void KernelBuilder::finish(const LaunchOf &launch) {
   }
   llvm::SmallVector<llvm::StringRef, 8> files;
   for (const std::string &file : files_) files.push_back(file);
-  kernel.source = "// " + kernel.name + ": the kernel stands at the end, behind the parts of the device library it uses.\n" +
+  kernel.source = "// " + kernel.name +
+                  ": the kernel stands at the end, behind the parts of the device library it uses.\n" +
                   deviceLibrary(files) + "// ---- " + kernel.name + " ----\n" +
                   kernelHeader(body_, set_, kernel.name, step_, launch);
   kernel.source += prelude_.text();

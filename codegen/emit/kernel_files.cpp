@@ -23,8 +23,12 @@ std::string json(const DistinctKernel &distinct) {
       entry["index"] = arg.index;
     arguments.push_back(std::move(entry));
   }
-  llvm::json::Object object{{"name", kernel.name},   {"ir", distinct.ir},       {"grid", kernel.grid.str()},
-                            {"block", kernel.block}, {"uses", distinct.uses},   {"shared_bytes", kernel.sharedBytes},
+  llvm::json::Object object{{"name", kernel.name},
+                            {"ir", distinct.ir},
+                            {"grid", kernel.grid.str()},
+                            {"block", kernel.block},
+                            {"uses", distinct.uses},
+                            {"shared_bytes", kernel.sharedBytes},
                             {"arguments", std::move(arguments)}};
   std::string text;
   llvm::raw_string_ostream out(text);

@@ -31,7 +31,8 @@ constexpr const char *kReserved[] = {
     // what kernels call their own
     "i", "j", "e", "c", "r", "row", "column", "rows", "columns", "count", "thread", "unit", "unitRows", "step", "tile",
     "chunk", "chunks", "partials", "element", "batch", "acc", "slice", "Epilogue", "operands", "shape", "table",
-    "pointers", "sizes", "chunkPrefix", "tensors", "exists", "endRow", "q_view", "k_view", "v_view", "y_view", "dy_view", "dq_view", "dk_view", "dv_view", "put", "left", "start", "firstRow", "first", "end", "value", "key"};
+    "pointers", "sizes", "chunkPrefix", "tensors", "exists", "endRow", "q_view", "k_view", "v_view", "y_view",
+    "dy_view", "dq_view", "dk_view", "dv_view", "put", "left", "start", "firstRow", "first", "end", "value", "key"};
 
 } // namespace
 

@@ -59,9 +59,7 @@ struct Text {
   Precedence binds = kAtom;
 };
 
-std::string bracketed(const Text &t, Precedence atLeast) {
-  return t.binds >= atLeast ? t.text : "(" + t.text + ")";
-}
+std::string bracketed(const Text &t, Precedence atLeast) { return t.binds >= atLeast ? t.text : "(" + t.text + ")"; }
 
 class FormulaWriter {
 public:

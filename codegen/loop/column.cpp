@@ -1,5 +1,5 @@
-// Sums over rows without reductions over columns: bias gradients, sums of whole tensors. A block owns a tile of columns and
-// a chunk of rows; each thread walks down its own columns, so reads coalesce and nothing is shared.
+// Sums over rows without reductions over columns: bias gradients, sums of whole tensors. A block owns a tile of columns
+// and a chunk of rows; each thread walks down its own columns, so reads coalesce and nothing is shared.
 #include "codegen/loop/emit_loop.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
@@ -23,7 +23,8 @@ public:
     for (const RowsSum &sum : plan_.sums) hasScalars_ |= sum.span == Span::scalar && !isRow(sum.of);
     threads_ = kMostThreads;
     if (plan_.columns.isConstant())
-      threads_ = std::min<int64_t>(kMostThreads, std::max<int64_t>(32, (plan_.columns.value() / text_.width() + 31) / 32 * 32));
+      threads_ = std::min<int64_t>(kMostThreads,
+                                   std::max<int64_t>(32, (plan_.columns.value() / text_.width() + 31) / 32 * 32));
     tiles_ = Count::ceilDiv(plan_.columns, threads_ * text_.width());
     chunks_ = Count::ceilDiv(plan_.rows, kChunkRows);
     // A sum of everything has a part for each block, the others one for each chunk.
@@ -67,7 +68,8 @@ private:
     w().line("const i64 tile = blockIdx.x % {0}, chunk = blockIdx.x / {0};", tiles);
     w().line("const i64 c = (tile * {0} + threadIdx.x){1};", threads_,
              text_.width() > 1 ? " * " + std::to_string(text_.width()) : "");
-    w().line("const i64 firstRow = chunk * {0}, endRow = firstRow + {0} < {1} ? firstRow + {0} : {1};", kChunkRows, rows);
+    w().line("const i64 firstRow = chunk * {0}, endRow = firstRow + {0} < {1} ? firstRow + {0} : {1};", kChunkRows,
+             rows);
     for (const LoopStep &step : plan_.main) text_.prepare(step);
     for (const RowsSum &sum : plan_.sums) {
       std::string base = sum.result.name().empty() ? sum.op->name().str() : sum.result.name().str();
@@ -91,8 +93,8 @@ private:
       for (unsigned i = 0; i < plan_.sums.size(); ++i) {
         if (plan_.sums[i].span != Span::column) continue;
         auto lanes = text_.laneLoop();
-        w().line("{0}[chunk * {1} + c{2}] = {3};", job_.partials(k_, i, false), columns, text_.width() > 1 ? " + e" : "",
-                 element(running_[i]));
+        w().line("{0}[chunk * {1} + c{2}] = {3};", job_.partials(k_, i, false), columns,
+                 text_.width() > 1 ? " + e" : "", element(running_[i]));
       }
     }
     for (unsigned i = 0; i < plan_.sums.size(); ++i) {
@@ -110,7 +112,9 @@ private:
       }
     }
     k_.finish({chunks_ * tiles_, static_cast<unsigned>(threads_),
-               llvm::formatv("a thread has {0} column{1} of {2} rows", text_.width(), text_.width() > 1 ? "s" : "", kChunkRows).str()});
+               llvm::formatv("a thread has {0} column{1} of {2} rows", text_.width(), text_.width() > 1 ? "s" : "",
+                             kChunkRows)
+                   .str()});
   }
 
   // Loads, computes and stores the steps of some spans; those of rows also accumulate.
@@ -134,12 +138,14 @@ private:
       if (takes(store.span) && text_.isWide(store.span)) needsArray(store.value);
     if (isColumns) // what rows use is computed once, before them
       for (const LoopStep &step : plan_.main)
-        if (step.span == Span::column && text_.isWide(step.span) && step.kind != LoopStep::Kind::load) needsArray(step.result);
+        if (step.span == Span::column && text_.isWide(step.span) && step.kind != LoopStep::Kind::load)
+          needsArray(step.result);
     auto isComputed = [&](const LoopStep &step) { return step.kind != LoopStep::Kind::load && takes(step.span); };
     for (const LoopStep &step : plan_.main)
       if (isComputed(step) && !text_.isWide(step.span)) text_.compute(step);
     {
-      bool isAny = !isColumns || llvm::any_of(plan_.main, [&](const LoopStep &s) { return isComputed(s) && text_.isWide(s.span); });
+      bool isAny = !isColumns ||
+                   llvm::any_of(plan_.main, [&](const LoopStep &s) { return isComputed(s) && text_.isWide(s.span); });
       std::optional<CodeWriter::Block> lanes = isAny ? text_.laneLoop() : std::nullopt;
       for (const LoopStep &step : plan_.main)
         if (isComputed(step) && text_.isWide(step.span)) text_.compute(step);

@@ -5,7 +5,8 @@ namespace fusor::codegen {
 
 using namespace ir;
 
-llvm::Error emitLoop(const FusionBody &body, const LoopPlan &plan, KernelSet &set, std::optional<unsigned> accumulator) {
+llvm::Error emitLoop(const FusionBody &body, const LoopPlan &plan, KernelSet &set,
+                     std::optional<unsigned> accumulator) {
   for (Value argument : body.block().arguments())
     if (argument.type().granularity != Granularity::none || argument.dtype() == DType::f8e8m0)
       return opError("no kernel reads {0}", argument.type().str());
@@ -53,7 +54,8 @@ void LoopJob::addPartials(const Count &chunks) {
 
 std::string LoopJob::partials(KernelBuilder &k, unsigned sum, bool isConst) const {
   Value v = plan.sums[sum].result;
-  return k.workspace(firstPartials + sum, accumulatorType(plan.sums[sum].of.dtype()), v.name().str() + "_partials", isConst);
+  return k.workspace(firstPartials + sum, accumulatorType(plan.sums[sum].of.dtype()), v.name().str() + "_partials",
+                     isConst);
 }
 
 } // namespace fusor::codegen

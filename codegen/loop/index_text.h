@@ -1,4 +1,5 @@
-// Where an element lies, as a C expression: offset + sum(strides[i] * d_i) of a linear index that runs over several dims.
+// Where an element lies, as a C expression: offset + sum(strides[i] * d_i) of a linear index that runs over several
+// dims.
 //
 //   extents [B, 256, 768], strides [256*768, 768, 1], index i    ->   i
 //   extents [B, 256], strides [0, 1], index row                  ->   row % 256

@@ -106,8 +106,8 @@ void LoopText::load(const LoopStep &step) {
   std::string p = pointer(step.access);
   if (step.access.gather) {
     std::string row = gatherRow(step, "");
-    std::string at = terms(step.access.offset, step.access.strides, "",
-                           row + " * " + k_.dim(step.access.gather->rowStride));
+    std::string at =
+        terms(step.access.offset, step.access.strides, "", row + " * " + k_.dim(step.access.gather->rowStride));
     w().line("const {0} {1} = {2} < 0 ? {3} : load({4} + {5});", variableType(type), variable, row,
              constantText(0, type), p, at);
   } else {
@@ -123,8 +123,7 @@ void LoopText::loadInto(const LoopStep &step, llvm::StringRef array) {
     if (step.access.gather) {
       std::string row = gatherRow(step, "");
       w().line("{0} = {1} < 0 ? {2} : load({3} + {4});", array, row, constantText(0, type), p,
-               terms(step.access.offset, step.access.strides, "",
-                     row + " * " + k_.dim(step.access.gather->rowStride)));
+               terms(step.access.offset, step.access.strides, "", row + " * " + k_.dim(step.access.gather->rowStride)));
     } else {
       w().line("{0} = load({1} + {2});", array, p, index(step.access));
     }

@@ -1,9 +1,9 @@
-// The steps of a LoopPlan as C: loads, formulas and stores at a place. The kernel classes decide which steps go into which
-// loop; this spells them.
+// The steps of a LoopPlan as C: loads, formulas and stores at a place. The kernel classes decide which steps go into
+// which loop; this spells them.
 //
-// A thread has `width` neighbouring columns at a time. With width 1 everything is a scalar: `const float h1 = load(h + i);`.
-// Else what varies over columns is loaded into an array (`float h8[8]; loadVector(h + i, h8);`), computed in a loop over
-// lane `e` (`y8[e] = ...`) and stored from an array.
+// A thread has `width` neighbouring columns at a time. With width 1 everything is a scalar: `const float h1 = load(h +
+// i);`. Else what varies over columns is loaded into an array (`float h8[8]; loadVector(h + i, h8);`), computed in a
+// loop over lane `e` (`y8[e] = ...`) and stored from an array.
 #pragma once
 #include "codegen/emit/kernel_builder.h"
 #include "codegen/emit/scalar_text.h"

@@ -69,7 +69,8 @@ void emitPointwise(LoopJob &job) {
     if (text.usedColumn && place.column == "c") w.line("const i64 c = i % {0};", k.dim(plan.columns));
     w.append(loop.text());
   }
-  std::string note = width > 1 ? llvm::formatv("{0} elements a thread at once", width).str() : "one element a thread at once";
+  std::string note =
+      width > 1 ? llvm::formatv("{0} elements a thread at once", width).str() : "one element a thread at once";
   k.finish({Count::ceilDiv(count, kBlock * width).atMost(kMostBlocks), kBlock, note});
 }
 

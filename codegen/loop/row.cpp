@@ -1,16 +1,16 @@
-// Reductions over columns. A unit (a warp, or a block) works on one row at a time; a row passes through sweeps:
+// Reductions over columns. A unit (a warp, or a block) works on one row at a time, in sweeps (row_schedule.h):
 //
-//   load     the thread's columns of every full input -> registers (persistent kernels)
+//   load     the thread's columns of every full input -> registers, where a row fits
 //   sweep 0  what needs no reduction; accumulates the reductions of it
 //   reduce   over the unit -> row values, e.g. the mean
 //   sweep 1  what needs those; accumulates the next reductions, ...
 //
-// Where a row does not fit in registers, every sweep loads and computes again what it needs. With sums over rows a unit
-// takes a chunk of rows and keeps running sums per column.
+// With sums over rows a unit takes a chunk of rows and keeps running sums per column.
 #include "codegen/loop/emit_loop.h"
+#include "codegen/loop/row_schedule.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace fusor::codegen {
 
@@ -21,8 +21,7 @@ namespace {
 constexpr int64_t kMostPersistentColumns = 8192;
 constexpr int64_t kMostWarpColumns = 1024;
 constexpr int kWarpsPerBlock = 4;
-
-using ValueSet = llvm::SmallPtrSet<const ValueDef *, 16>;
+constexpr int64_t kChunkRows = 16; // of a unit with sums: fewer partial sums against more units at work
 
 class RowWriter {
 public:
@@ -34,49 +33,22 @@ public:
     job_.prepare(k_, text_);
     text_.setWriter(k_.code());
     k_.use("reduce.cuh");
-    findLevels();
     chooseShape();
-    if (persistent_) findKept();
+    schedule_.emplace(plan_, persistent_);
     if (!plan_.sums.empty()) job_.addPartials(units());
     writeKernel();
     if (!plan_.sums.empty()) emitFinish(job_, units(), units());
   }
 
 private:
-  // --- what is known when
-
-  unsigned level(Value v) const { return level_.lookup(v.def()); }
-
-  void findLevels() {
-    for (const LoopStep &step : plan_.main) {
-      unsigned level = 0;
-      if (step.op && step.kind != LoopStep::Kind::random)
-        for (Value operand : step.op->operands()) level = std::max(level, level_.lookup(operand.def()));
-      if (step.kind == LoopStep::Kind::rowReduce) ++level;
-      level_[step.result.def()] = level;
-      steps_[step.result.def()] = &step;
-      last_ = std::max(last_, level);
-    }
-  }
-  const LoopStep &stepOf(Value v) const { return *steps_.lookup(v.def()); }
-  static bool varies(Span span) { return span == Span::full || span == Span::column; } // over columns
-
-  bool isCheap(const LoopStep &step) const {
-    if (step.kind == LoopStep::Kind::iota || step.kind == LoopStep::Kind::spread) return true;
-    if (step.kind != LoopStep::Kind::formula) return false;
-    static constexpr const char *cheap[] = {"add", "sub", "mul", "neg", "cast", "max", "min", "select", "abs",
-                                            "eq",  "ne",  "lt",  "le",  "gt",   "ge",  "and", "or",     "not"};
-    return llvm::any_of(cheap, [&](const char *name) { return step.op->is(name); });
-  }
-
   // --- shape: who works on what
 
   void chooseShape() {
     persistent_ = plan_.columns.isConstant() && plan_.columns.value() <= kMostPersistentColumns;
     int64_t columns = persistent_ ? std::max<int64_t>(plan_.columns.value(), 1) : kMostPersistentColumns;
     int64_t arrays = plan_.sums.size() + llvm::count_if(plan_.main, [](const LoopStep &s) {
-      return s.kind == LoopStep::Kind::load && s.span == Span::full;
-    });
+                       return s.kind == LoopStep::Kind::load && s.span == Span::full;
+                     });
     isWarp_ = persistent_ && columns <= kMostWarpColumns && columns / 32 * arrays <= 96;
     if (isWarp_) {
       threads_ = 32;
@@ -88,50 +60,10 @@ private:
     }
     turns_ = (columns + threads_ * text_.width() - 1) / (threads_ * text_.width());
     isRagged_ = columns % (threads_ * text_.width()) != 0;
-    unitRows_ = plan_.sums.empty() ? 1 : isWarp_ ? 16 : 32;
+    unitRows_ = plan_.sums.empty() ? 1 : kChunkRows;
   }
   Count units() const { return Count::ceilDiv(plan_.rows, unitRows_); }
   bool keepsSums() const { return persistent_; } // running column sums in registers; else in the partials themselves
-
-  // --- which values must outlive their sweep
-
-  // The steps sweep `at` computes itself, given what it wants; values of earlier sweeps that are not cheap are collected.
-  void closure(Value v, unsigned at, ValueSet &steps, ValueSet *kept) const {
-    const LoopStep *step = steps_.lookup(v.def());
-    if (!step || !varies(step->span) || steps.contains(v.def())) return;
-    bool isFullLoad = step->kind == LoopStep::Kind::load && step->span == Span::full;
-    if (persistent_ && isFullLoad) return; // in registers from the start
-    if (persistent_ && level(v) < at && step->span == Span::full && !isCheap(*step)) {
-      if (kept) kept->insert(v.def());
-      return;
-    }
-    steps.insert(v.def());
-    if (step->op && step->kind != LoopStep::Kind::random)
-      for (Value operand : step->op->operands()) closure(operand, at, steps, kept);
-  }
-
-  llvm::SmallVector<Value, 16> wantedBy(unsigned at) const {
-    llvm::SmallVector<Value, 16> wanted;
-    for (const LoopStep &step : plan_.main)
-      if (step.kind == LoopStep::Kind::rowReduce && level(step.op->operand(0u)) == at)
-        wanted.push_back(step.op->operand(0u));
-    for (const LoopStore &store : plan_.stores)
-      if (varies(store.span) && storeSweep(store.value) == at) wanted.push_back(store.value);
-    for (const RowsSum &sum : plan_.sums)
-      if (varies(stepOf(sum.of).span) && storeSweep(sum.of) == at) wanted.push_back(sum.of);
-    for (const LoopStep &step : plan_.main)
-      if (kept_.contains(step.result.def()) && level(step.result) == at) wanted.push_back(step.result);
-    return wanted;
-  }
-  // Kernels that load again store at the end only: an output may be the buffer of an input.
-  unsigned storeSweep(Value v) const { return persistent_ ? level(v) : last_; }
-
-  void findKept() {
-    for (unsigned at = last_ + 1; at-- > 0;) {
-      ValueSet steps;
-      for (Value v : wantedBy(at)) closure(v, at, steps, &kept_);
-    }
-  }
 
   // --- text
 
@@ -141,7 +73,8 @@ private:
   void declare(llvm::StringRef type, llvm::StringRef array) {
     std::string dims = (turns_ > 1 ? "[" + std::to_string(turns_) + "]" : "") +
                        (text_.width() > 1 ? "[" + std::to_string(text_.width()) + "]" : "");
-    w().noted((type + " " + array + dims + ";").str(), turns_ > 1 ? "this thread's columns, turn by turn" : "this thread's columns");
+    w().noted((type + " " + array + dims + ";").str(),
+              turns_ > 1 ? "this thread's columns, turn by turn" : "this thread's columns");
   }
 
   // The loop over this thread's columns.
@@ -158,13 +91,26 @@ private:
       w().raw("#pragma unroll");
       loop.emplace(w().block("for (int j = 0; j < {0}; ++j)", turns_));
       first = llvm::formatv("(j * {0} + thread)", threads_);
-      w().line("const int c = {0}{1};", first, my);
     } else {
       loop.emplace(w().open(""));
-      w().line("const int c = thread{0};", my);
     }
-    if (isRagged_) guard.emplace(w().block("if (c < {0})", plan_.columns.value()));
+    CodeWriter inside(w().indent() + (isRagged_ ? 2 : 0));
+    CodeWriter *outside = std::exchange(writer_, &inside);
+    text_.setWriter(inside);
     body();
+    writer_ = outside;
+    text_.setWriter(*outside);
+    if (isRagged_ || usesColumn(inside.text())) w().line("const int c = {0}{1};", first, my);
+    if (isRagged_) guard.emplace(w().block("if (c < {0})", plan_.columns.value()));
+    w().append(inside.text());
+  }
+
+  static bool usesColumn(llvm::StringRef text) { // the word `c`
+    auto isPart = [](char c) { return llvm::isAlnum(c) || c == '_'; };
+    for (size_t i = 0; i < text.size(); ++i)
+      if (text[i] == 'c' && (i == 0 || !isPart(text[i - 1])) && (i + 1 == text.size() || !isPart(text[i + 1])))
+        return true;
+    return false;
   }
 
   void writeKernel() {
@@ -201,20 +147,21 @@ private:
 
   void writeRow() {
     if (persistent_) loadRow();
-    for (unsigned at = 0; at <= last_; ++at) {
+    for (unsigned at = 0; at <= schedule_->lastSweep(); ++at) {
       rowValues(at);
       sweep(at);
     }
     bool any = false;
     for (const LoopStore &store : plan_.stores) {
-      if (varies(store.span)) continue;
+      if (variesOverColumns(store.span)) continue;
       if (!any) w().raw("// store, one thread a row");
       any = true;
       auto guard = w().open(store.span == Span::row ? "if (thread == 0)" : "if (thread == 0 && row == 0)");
       text_.storeScalar(store);
     }
     for (unsigned i = 0; i < plan_.sums.size(); ++i)
-      if (!varies(stepOf(plan_.sums[i].of).span)) accumulate(running_[i], plan_.sums[i].op, plan_.sums[i].of);
+      if (!variesOverColumns(schedule_->step(plan_.sums[i].of).span))
+        accumulate(running_[i], plan_.sums[i].op, plan_.sums[i].of);
   }
 
   void loadRow() {
@@ -238,7 +185,7 @@ private:
   // Values per row (and scalars) that become known before sweep `at`.
   void rowValues(unsigned at) {
     for (const LoopStep &step : plan_.main) {
-      if (varies(step.span) || level(step.result) != at) continue;
+      if (variesOverColumns(step.span) || schedule_->level(step.result) != at) continue;
       if (step.kind == LoopStep::Kind::rowReduce) continue; // bound by the sweep before
       if (step.kind == LoopStep::Kind::load)
         text_.load(step);
@@ -260,16 +207,14 @@ private:
   }
 
   void sweep(unsigned at) {
-    auto wanted = wantedBy(at);
-    if (wanted.empty()) return;
-    ValueSet needed;
-    for (Value v : wanted) closure(v, at, needed, nullptr);
+    if (schedule_->wantedBy(at).empty()) return;
+    RowSchedule::Values needed = schedule_->neededBy(at);
 
     w().line("// sweep {0}", at);
     llvm::SmallVector<const LoopStep *, 4> reductions;
     llvm::SmallVector<std::string, 4> sums;
     for (const LoopStep &step : plan_.main) {
-      if (step.kind != LoopStep::Kind::rowReduce || level(step.op->operand(0u)) != at) continue;
+      if (step.kind != LoopStep::Kind::rowReduce || schedule_->level(step.op->operand(0u)) != at) continue;
       reductions.push_back(&step);
       std::string base = step.result.name().empty() ? step.op->name().str() : step.result.name().str();
       sums.push_back(k_.names().make(base + "_acc"));
@@ -277,25 +222,26 @@ private:
       w().line("{0} {1} = {2};", accumulatorType(type), sums.back(), identity(*step.op, type));
     }
     for (const LoopStep &step : plan_.main) { // arrays of what later sweeps read
-      if (!kept_.contains(step.result.def()) || level(step.result) != at) continue;
+      if (!schedule_->isKept(step.result) || schedule_->level(step.result) != at) continue;
       std::string array = text_.variableFor(step.result, step.span);
       declare(variableType(step.result.dtype()), array);
       text_.assignTo(step.result, lane(elements(array)));
     }
     overColumns([&] { sweepBody(at, needed, reductions, sums); });
     for (const LoopStep &step : plan_.main) // computed again where needed
-      if (needed.contains(step.result.def()) && !kept_.contains(step.result.def())) text_.forget(step.result);
+      if (needed.contains(step.result.def()) && !schedule_->isKept(step.result)) text_.forget(step.result);
     finishReductions(reductions, sums);
   }
 
-  void sweepBody(unsigned at, const ValueSet &needed, llvm::ArrayRef<const LoopStep *> reductions,
+  void sweepBody(unsigned at, const RowSchedule::Values &needed, llvm::ArrayRef<const LoopStep *> reductions,
                  llvm::ArrayRef<std::string> sums) {
     for (const LoopStep &step : plan_.main)
       if (step.kind == LoopStep::Kind::load && needed.contains(step.result.def())) text_.load(step);
     llvm::MapVector<const ValueDef *, std::string> arrays; // what is stored from this sweep, as an array a turn
     for (const LoopStore &store : plan_.stores) {
-      if (!text_.isWide(store.span) || storeSweep(store.value) != at || arrays.count(store.value.def())) continue;
-      bool isKept = kept_.contains(store.value.def());
+      if (!text_.isWide(store.span) || schedule_->outputSweep(store.value) != at || arrays.count(store.value.def()))
+        continue;
+      bool isKept = schedule_->isKept(store.value);
       if (text_.isBound(store.value) || isKept) {
         std::string element = text_.isBound(store.value) ? text_.spell(store.value) : text_.target(store.value);
         arrays[store.value.def()] = llvm::StringRef(element).drop_back(3).str();
@@ -314,7 +260,7 @@ private:
         accumulate(sums[i], reductions[i]->op, reductions[i]->op->operand(0u));
       for (unsigned i = 0; i < plan_.sums.size(); ++i) {
         const RowsSum &sum = plan_.sums[i];
-        if (!varies(stepOf(sum.of).span) || storeSweep(sum.of) != at) continue;
+        if (!variesOverColumns(schedule_->step(sum.of).span) || schedule_->outputSweep(sum.of) != at) continue;
         if (sum.span == Span::scalar)
           accumulate(running_[i], sum.op, sum.of);
         else if (keepsSums())
@@ -324,7 +270,7 @@ private:
       }
     }
     for (const LoopStore &store : plan_.stores) {
-      if (!varies(store.span) || storeSweep(store.value) != at) continue;
+      if (!variesOverColumns(store.span) || schedule_->outputSweep(store.value) != at) continue;
       std::optional<CodeWriter::Block> once;
       if (store.span == Span::column) once.emplace(w().block("if (row == 0)"));
       if (text_.isWide(store.span))
@@ -390,7 +336,8 @@ private:
   void accumulateInMemory(unsigned i) {
     const RowsSum &sum = plan_.sums[i];
     std::string lane = text_.width() > 1 ? " + e" : "";
-    std::string at = llvm::formatv("{0}[unit * {1} + c{2}]", job_.partials(k_, i, false), k_.dim(plan_.columns), lane).str();
+    std::string at =
+        llvm::formatv("{0}[unit * {1} + c{2}]", job_.partials(k_, i, false), k_.dim(plan_.columns), lane).str();
     w().line("if (row == firstRow) {0} = {1};", at, identity(*sum.op, sum.of.dtype()));
     accumulate(at, sum.op, sum.of);
   }
@@ -400,7 +347,7 @@ private:
     for (unsigned i = 0; i < plan_.sums.size(); ++i) {
       const RowsSum &sum = plan_.sums[i];
       if (sum.span == Span::scalar) {
-        if (varies(stepOf(sum.of).span))
+        if (variesOverColumns(schedule_->step(sum.of).span))
           w().line("{0} = {1}Reduce<{2}>({0});", running_[i], isWarp_ ? "warp" : "block", reducer(*sum.op));
         w().line("if (thread == 0) {0}[unit] = {1};", job_.partials(k_, i, false), running_[i]);
       } else if (keepsSums()) {
@@ -413,16 +360,14 @@ private:
     }
   }
 
-  CodeWriter &w() { return k_.code(); }
+  CodeWriter &w() { return *writer_; }
 
   LoopJob &job_;
   const LoopPlan &plan_;
   KernelBuilder k_;
   LoopText text_;
-  llvm::DenseMap<const ValueDef *, unsigned> level_;
-  llvm::DenseMap<const ValueDef *, const LoopStep *> steps_;
-  ValueSet kept_;
-  unsigned last_ = 0;
+  CodeWriter *writer_ = &k_.code(); // where lines go now
+  std::optional<RowSchedule> schedule_;
   bool persistent_ = false, isWarp_ = false, isRagged_ = false;
   int64_t threads_ = 32, turns_ = 1, unitRows_ = 1;
   std::vector<std::string> running_; // variables of plan_.sums

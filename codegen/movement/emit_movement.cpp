@@ -49,7 +49,8 @@ llvm::StringRef wordType(unsigned bytes) {
 
 class MovementWriter {
 public:
-  MovementWriter(const FusionBody &body, KernelSet &set, const MovementPlan &plan) : body_(body), set_(set), plan_(plan) {}
+  MovementWriter(const FusionBody &body, KernelSet &set, const MovementPlan &plan)
+      : body_(body), set_(set), plan_(plan) {}
 
   void write() {
     bool isAlone = !plan_.fill && !plan_.startsFrom;
@@ -63,8 +64,8 @@ private:
   Dim outputElements(unsigned output) const { return body_.block().terminator()->operand(output).type().elements(); }
 
   CodeWriter::Block overElements(KernelBuilder &k, const Dim &count) {
-    return k.code().block("for (i64 i = (i64)blockIdx.x * {0} + threadIdx.x; i < {1}; i += (i64)gridDim.x * {0})", kBlock,
-                          k.dim(count));
+    return k.code().block("for (i64 i = (i64)blockIdx.x * {0} + threadIdx.x; i < {1}; i += (i64)gridDim.x * {0})",
+                          kBlock, k.dim(count));
   }
   static Count blocks(const Dim &count) { return Count::ceilDiv(count, kBlock).atMost(kMostBlocks); }
 
@@ -99,7 +100,8 @@ private:
       auto [copy, width] = widest(plan_.copies[n], bytes, plan_.dynamicOffset.has_value());
       std::string in = k.input(copy.input), out = k.output(plan_.outputs[n]);
       Dim count = elements(copy);
-      if (n == 0 || !most.isConstant() || !count.isConstant() || count.value() > most.value()) most = n == 0 ? count : larger(most, count);
+      if (n == 0 || !most.isConstant() || !count.isConstant() || count.value() > most.value())
+        most = n == 0 ? count : larger(most, count);
       auto loop = overElements(k, count);
       if (plan_.dynamicOffset) {
         auto inner = rowMajorStrides(copy.extents)[plan_.dynamicDim];
@@ -116,7 +118,8 @@ private:
       else
         w.line("{0}[{1}] = {2}[{3}];", out, to, in, from);
     }
-    k.finish({blocks(most), kBlock, plan_.copies.size() > 1 ? llvm::formatv("{0} copies one after another", plan_.copies.size()).str() : ""});
+    k.finish({blocks(most), kBlock,
+              plan_.copies.size() > 1 ? llvm::formatv("{0} copies one after another", plan_.copies.size()).str() : ""});
   }
 
   // Only the launch depends on it: the loops take several turns where it is too small.
@@ -144,7 +147,8 @@ llvm::Error emitMovement(const FusionBody &body, KernelSet &set) {
   auto plan = planMovement(body.flat);
   if (!plan) return plan.takeError();
   for (Value argument : body.block().arguments())
-    if (argument.type().granularity != Granularity::none) return opError("no copy kernel takes {0} yet", argument.type().str());
+    if (argument.type().granularity != Granularity::none)
+      return opError("no copy kernel takes {0} yet", argument.type().str());
   if (plan->startsFrom) set.inPlace.push_back({*plan->startsFrom, 0});
   MovementWriter(body, set, *plan).write();
   return llvm::Error::success();

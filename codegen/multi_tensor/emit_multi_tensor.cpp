@@ -25,7 +25,8 @@ void openChunk(KernelBuilder &k) {
 }
 
 CodeWriter::Block overChunk(KernelBuilder &k) {
-  auto loop = k.code().block("for (i64 i = chunk.begin + threadIdx.x * {0}; i < chunk.end; i += {1})", kWidth, kBlock * kWidth);
+  auto loop =
+      k.code().block("for (i64 i = chunk.begin + threadIdx.x * {0}; i < chunk.end; i += {1})", kWidth, kBlock * kWidth);
   k.code().line("const i64 left = chunk.end - i;");
   return loop;
 }
@@ -33,7 +34,8 @@ CodeWriter::Block overChunk(KernelBuilder &k) {
 llvm::Expected<int64_t> chunksOf(const MultiTensorPlan &plan, const TensorTable &table) {
   int64_t chunks = 0;
   for (const TensorTable::Tensor &tensor : table.tensors) {
-    if (!tensor.elements.isConstant()) return opError("tensors of a multi-tensor kernel need fixed sizes, found {0}", tensor.elements.str());
+    if (!tensor.elements.isConstant())
+      return opError("tensors of a multi-tensor kernel need fixed sizes, found {0}", tensor.elements.str());
     chunks += (tensor.elements.value() + kChunk - 1) / kChunk;
   }
   return chunks;
@@ -52,12 +54,14 @@ void emitUpdate(const FusionBody &body, KernelSet &set, const MultiTensorPlan &p
   for (unsigned i = 0; i < perTensor; ++i) {
     Value v = flat.argument(i);
     inputs.push_back(k.names().make(v.name()));
-    w.line("const {0} *{1} = tensorPointer<const {0}>(table, {2}, chunk.tensor);", storageType(v.dtype()), inputs.back(), i);
+    w.line("const {0} *{1} = tensorPointer<const {0}>(table, {2}, chunk.tensor);", storageType(v.dtype()),
+           inputs.back(), i);
   }
   for (unsigned i = 0; i < yielded.size(); ++i) {
     Value v = yielded[i].value;
     outputs.push_back(k.names().make(v.name()));
-    w.line("{0} *{1} = tensorPointer<{0}>(table, {2}, chunk.tensor);", storageType(v.dtype()), outputs.back(), perTensor + i);
+    w.line("{0} *{1} = tensorPointer<{0}>(table, {2}, chunk.tensor);", storageType(v.dtype()), outputs.back(),
+           perTensor + i);
   }
 
   LoopText text(k, plan.loop, 1);
@@ -104,12 +108,14 @@ void emitUpdate(const FusionBody &body, KernelSet &set, const MultiTensorPlan &p
     for (const LoopStep &step : plan.loop.main)
       if (step.kind != LoopStep::Kind::load && !shared.contains(step.result.def())) text.compute(step);
     for (unsigned i = 0; i < yielded.size(); ++i)
-      if (text.spell(yielded[i].value) != arrays[i] + "[e]") w.line("{0}[e] = {1};", arrays[i], text.spell(yielded[i].value));
+      if (text.spell(yielded[i].value) != arrays[i] + "[e]")
+        w.line("{0}[e] = {1};", arrays[i], text.spell(yielded[i].value));
   }
   w.raw("// store");
   for (unsigned i = 0; i < yielded.size(); ++i) w.line("storeUpTo({0} + i, left, {1});", outputs[i], arrays[i]);
   loop.end();
-  k.finish({Count(chunks), kBlock, llvm::formatv("{0} tensors in chunks of {1} elements", plan.tensors.size(), kChunk).str()});
+  k.finish({Count(chunks), kBlock,
+            llvm::formatv("{0} tensors in chunks of {1} elements", plan.tensors.size(), kChunk).str()});
 }
 
 void emitNorm(const FusionBody &body, KernelSet &set, const MultiTensorPlan &plan, int64_t chunks) {
@@ -138,7 +144,8 @@ void emitNorm(const FusionBody &body, KernelSet &set, const MultiTensorPlan &pla
   k.use("partials.cuh");
   k.use("math.cuh");
   std::string total = k.names().make("total");
-  k.code().line("const float {0} = scalarTotal<Sum>({1}, (i64){2});", total, k.workspace(partials, "float", "squares", true), chunks);
+  k.code().line("const float {0} = scalarTotal<Sum>({1}, (i64){2});", total,
+                k.workspace(partials, "float", "squares", true), chunks);
   k.code().line("if (threadIdx.x == 0) store({0}, math::sqrt({1}));", k.output(0), total);
   k.finish({1, 1024, "the root of their sum"});
 }
@@ -162,8 +169,8 @@ llvm::Error emitMultiTensor(const FusionBody &body, KernelSet &set) {
   if (plan->isGlobalNorm) {
     for (Value argument : body.block().arguments())
       if (argument.dtype() != body.block().argument(0).dtype())
-        return opError("the norm kernel takes tensors of one dtype, found {0} and {1}", body.block().argument(0).type().str(),
-                       argument.type().str());
+        return opError("the norm kernel takes tensors of one dtype, found {0} and {1}",
+                       body.block().argument(0).type().str(), argument.type().str());
     emitNorm(body, set, *plan, *chunks);
   } else {
     // Every output has the bytes of an input of its own tensor: param, m, v. Each element is read where it is written.

@@ -49,7 +49,8 @@ llvm::Error emitScatter(const FusionBody &body, KernelSet &set) {
   k.code().line("gatherRowSums({0}, {1}, {2}, {3}, put);", k.input(plan.updates), k.dim(plan.columns), work(k, 0, true),
                 work(k, 3, true));
   unsigned threads = 256;
-  if (plan.columns.isConstant() && plan.columns.value() < 256) threads = std::max<int64_t>(32, (plan.columns.value() + 31) / 32 * 32);
+  if (plan.columns.isConstant() && plan.columns.value() < 256)
+    threads = std::max<int64_t>(32, (plan.columns.value() + 31) / 32 * 32);
   k.finish({Count(plan.rows), threads, "a block a row of the table"});
   return llvm::Error::success();
 }

@@ -1,4 +1,5 @@
-// scatter_add along the first axis: gradients of embeddings and of row gathers. Deterministic, see codegen/device/gather.cuh.
+// scatter_add along the first axis: gradients of embeddings and of row gathers. Deterministic, see
+// codegen/device/gather.cuh.
 #pragma once
 #include "codegen/emit/kernel_builder.h"
 

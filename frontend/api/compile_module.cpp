@@ -53,6 +53,7 @@ int64_t memoryBytes() {
 CompileRequest::CompileRequest(const DeviceSettings &settings) {
   program.threads = settings.threads;
   program.strict = settings.strict;
+  program.check = settings.check;
   program.timeGemms = !settings.deterministic;
   program.ownGemm = settings.ownGemm;
   program.cacheDir = settings.cacheDir;

@@ -12,6 +12,7 @@ struct DeviceSettings {
   ir::ArchTier tier = ir::ArchTier::sm90a; // the best kernels to use on a GPU
   unsigned threads = 0;                    // of the CPU; 0: all
   bool strict = false;                     // a fallback is an error
+  bool check = false;                      // each kernel beside its body in float64
   bool deterministic = false;              // nothing is timed to choose
   bool ownGemm = false;                    // generated GEMMs instead of the library's
   std::string cacheDir = {}, dumpDir = {}; // empty: the default folder; nowhere

@@ -34,7 +34,7 @@ llvm::Expected<bool> runDemo(Console &console, const CommonOptions &common) {
 
   TrainSettings s;
   s.config = *nn::configuration("small");
-  s.lr = 1e-3, s.steps = 120;
+  s.lr = 1e-3, s.steps = 200;
   s.seed = common.seed, s.saveFolder = checkpoint;
   s.device = deviceSettings(common), s.device.dumpDir = dump;
   console.say(

@@ -50,6 +50,7 @@ DeviceSettings deviceSettings(const CommonOptions &common) {
   DeviceSettings settings{.device = common.device,
                           .threads = common.threads,
                           .strict = common.strict,
+                          .check = common.check,
                           .ownGemm = common.blas == "own",
                           .cacheDir = common.cache,
                           .dumpDir = common.dump};

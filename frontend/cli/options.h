@@ -11,7 +11,7 @@ namespace fusor::frontend::cli {
 
 struct CommonOptions {
   std::string device = "auto"; // auto, cpu, cuda, cuda:N
-  bool json = false, quiet = false, strict = false;
+  bool json = false, quiet = false, strict = false, check = false;
   std::string dump, cache;
   unsigned threads = 0; // 0: all of the machine's
   uint64_t seed = 0;

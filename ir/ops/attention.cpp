@@ -130,7 +130,7 @@ llvm::Expected<ResultTypes> inferAttentionGrad(const OpSite &site) { // dy, q, k
 
 void attentionGradReference(const RefCall &call) {
   AttentionLoop a(call, 1, 6, 7);
-  const RefTensor &dy = *call.inputs[0];
+  const RefTensor &dy = *call.inputs[0], &y = *call.inputs[4];
   RefTensor &dq = call.outputs[0], &dk = call.outputs[1], &dv = call.outputs[2];
   std::vector<double> p, dp(a.tk);
   for (int64_t b = 0; b < a.batch; ++b)
@@ -138,11 +138,11 @@ void attentionGradReference(const RefCall &call) {
       for (int64_t i = 0; i < a.tq; ++i) {
         a.probabilities(b, h, i, p);
         int64_t row = a.qRow(b, h, i);
-        double mean = 0; // sum over keys of p * dp
+        double mean = 0; // sum over keys of p * dp, which is dy . y: with y as it was stored, as kernels have it
+        for (int64_t e = 0; e < a.d; ++e) mean += dy.data[row + e] * y.data[row + e];
         for (int64_t j = 0; j < a.tk; ++j) {
           dp[j] = 0;
           for (int64_t e = 0; e < a.d && p[j] != 0; ++e) dp[j] += dy.data[row + e] * a.v->data[a.kRow(b, h, j) + e];
-          mean += p[j] * dp[j];
         }
         for (int64_t j = 0; j < a.tk; ++j) {
           if (p[j] == 0) continue;

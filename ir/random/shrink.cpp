@@ -48,22 +48,29 @@ public:
 
   std::unique_ptr<Module> run() {
     tryCut([](Module &) { return true; }); // what is unused already
-    while (returnEarly() || cutReturns() || peelReturns() || cutOps() || cutOperands()) {
+    while (returnEarly() || cutReturns() || peelReturns() || cutDead() || cutOps() || cutOperands()) {
     }
     return std::move(best_);
   }
 
 private:
-  /// Applies `cut` to a copy; keeps it where the copy still fails. `cut` returns whether it found anything to do.
+  /// Applies `cut` to a copy; keeps it where the copy still fails, without what is then unused if it can. `cut` returns
+  /// whether it found anything to do.
   template <typename Cut> bool tryCut(Cut cut) {
-    auto copy = best_->clone();
-    if (!cut(*copy)) return false;
-    dropUnused(*copy);
-    if (sizeOf(*copy) >= sizeOf(*best_)) return false;
-    if (auto error = verify(*copy)) return llvm::consumeError(std::move(error)), false;
-    if (!fails_(*copy)) return false;
-    best_ = std::move(copy);
-    return true;
+    for (bool withDead : {false, true}) {
+      auto copy = best_->clone();
+      if (!cut(*copy)) return false;
+      if (!withDead) dropUnused(*copy);
+      if (sizeOf(*copy) >= sizeOf(*best_)) continue;
+      if (auto error = verify(*copy)) {
+        llvm::consumeError(std::move(error));
+        continue;
+      }
+      if (!fails_(*copy)) continue;
+      best_ = std::move(copy);
+      return true;
+    }
+    return false;
   }
 
   size_t functionCount() const { return best_->functions().size(); }
@@ -113,6 +120,20 @@ private:
             if (operand && !operand.isArgument()) returns.push_back({ReturnKind::result, "", operand});
           if (returns.empty()) return false;
           function(m, f).setReturns(returns);
+          return true;
+        });
+    return any;
+  }
+
+  // A dead op that the failure does not need.
+  bool cutDead() {
+    bool any = false;
+    for (size_t f = 0; f < functionCount(); ++f)
+      for (size_t i = function(*best_, f).block().ops().size(); i-- > 0;)
+        any |= tryCut([&](Module &m) {
+          auto ops = function(m, f).block().opPointers();
+          if (i >= ops.size() || !ops[i]->unused() || ops[i]->def().isTerminator) return false;
+          ops[i]->erase();
           return true;
         });
     return any;

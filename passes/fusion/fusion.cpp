@@ -3,6 +3,7 @@
 #include "ir/graph/builder.h"
 #include "ir/graph/clone.h"
 #include "passes/fusion/cluster_graph.h"
+#include "passes/rewrite/erase.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
@@ -125,7 +126,7 @@ private:
     bool changed = false;
     for (const Ops &unit : graph_.order()) {
       Op *anchor = unit.front();
-      if (erased_.contains(anchor)) continue; // a view that lives on inside a body only
+      if (erased_.contains(anchor)) continue;                  // a view that lives on inside a body only
       if (!graph_.clusterOf(anchor) || anchor->is("fusion")) { // a view, a generator, the return, an earlier fusion
         function.block().moveBefore(anchor, nullptr);
         continue;
@@ -194,7 +195,10 @@ private:
 
 llvm::Expected<bool> fusion(Module &module, PassContext &context) {
   bool changed = false;
-  for (const auto &function : module.functions()) changed |= Fuser(*function, context).run();
+  for (const auto &function : module.functions()) {
+    changed |= eraseAllDead(function->block()); // a cluster has outputs, and a view that nobody reads is in none
+    changed |= Fuser(*function, context).run();
+  }
   return changed;
 }
 

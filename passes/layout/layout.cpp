@@ -74,13 +74,15 @@ bool canonicalizeReduction(Op &op) {
 
 llvm::Expected<bool> layout(Module &module, PassContext &context) {
   bool changed = false;
-  for (const auto &function : module.functions())
-    for (Op *op : function->block().opPointers()) {
+  for (const auto &function : module.functions()) {
+    auto ops = function->block().opPointers();
+    for (Op *op : llvm::reverse(ops)) { // readers first: a copy of a transpose is one more reader of the split it reads
       if (isReadThrough(*op))
         changed |= splitByReader(*op);
       else
         changed |= canonicalizeReduction(*op);
     }
+  }
   return changed;
 }
 

@@ -63,7 +63,8 @@ llvm::Expected<KernelFolderReport> writeKernelFolder(const ir::Module &module, l
       const std::vector<std::string> flags = {"--std=c++17"};
       auto compiled = nvrtc->compile({distinct.kernel.source, distinct.kernel.name, arch, flags});
       if (!compiled) return compiled.takeError();
-      if (auto error = writeFile(folder, distinct.kernel.name + "/" + arch + (compiled->isPtx ? ".ptx" : ".cubin"), compiled->image))
+      if (auto error = writeFile(folder, distinct.kernel.name + "/" + arch + (compiled->isPtx ? ".ptx" : ".cubin"),
+                                 compiled->image))
         return error;
       ++report.cubins;
     }

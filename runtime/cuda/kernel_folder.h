@@ -14,8 +14,8 @@ struct KernelFolderReport {
   };
   unsigned kernels = 0, launches = 0, cubins = 0;
   std::vector<Refused> refused;
-  std::string compiler;              // "NVRTC 13.0, /usr/...", or why there is none
-  std::vector<std::string> skipped;  // architectures this NVRTC does not know
+  std::string compiler;             // "NVRTC 13.0, /usr/...", or why there is none
+  std::vector<std::string> skipped; // architectures this NVRTC does not know
 };
 
 /// `module` has been through passes/fusion. Errors: the folder cannot be written, or NVRTC refuses a kernel.

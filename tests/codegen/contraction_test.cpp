@@ -7,7 +7,8 @@ using namespace fusor::codegen::tests;
 namespace {
 
 std::string replaced(std::string text, const std::string &from, const std::string &to) {
-  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
   return text;
 }
 
@@ -67,11 +68,14 @@ func @f(%x: TYPE[B, 24], %w: TYPE[16, 24], %u: TYPE[B, 16]) -> TYPE[B, 16], TYPE
 TEST(Contraction, MatmulForms) {
   KernelChecker checker;
   for (const char *form : {"", "{trans_a = true}", "{trans_b = true}", "{trans_a = true, trans_b = true}"}) {
-    bool a = std::string(form).find("trans_a") != std::string::npos, b = std::string(form).find("trans_b") != std::string::npos;
+    bool a = std::string(form).find("trans_a") != std::string::npos,
+         b = std::string(form).find("trans_b") != std::string::npos;
     std::string left = a ? "18, 33" : "33, 18", right = b ? "20, 18" : "18, 20";
-    checker.add("dim B in 1..64\nfunc @f(%a: f32[B, 2, " + left + "], %b: f32[B, 2, " + right + "]) -> f32[B, 2, 33, 20] {\n  %y = matmul %a, %b " + form + "\n  return %y\n}\n",
+    checker.add("dim B in 1..64\nfunc @f(%a: f32[B, 2, " + left + "], %b: f32[B, 2, " + right +
+                    "]) -> f32[B, 2, 33, 20] {\n  %y = matmul %a, %b " + form + "\n  return %y\n}\n",
                 {{{"B", 1}}, {{"B", 3}}});
-    checker.add("dim B in 1..64\nfunc @f(%a: bf16[B, " + left + "], %b: bf16[" + right + "]) -> bf16[B, 33, 20] {\n  %y = matmul %a, %b " + form + "\n  return %y\n}\n",
+    checker.add("dim B in 1..64\nfunc @f(%a: bf16[B, " + left + "], %b: bf16[" + right +
+                    "]) -> bf16[B, 33, 20] {\n  %y = matmul %a, %b " + form + "\n  return %y\n}\n",
                 {{{"B", 3}}});
   }
   checker.add(R"(
@@ -87,7 +91,8 @@ TEST(Attention, ForwardAndBackward) {
   KernelChecker::Options options;
   options.tolerance = 4; // two GEMMs and a softmax, each with its own order of sums
   for (const char *type : {"f32", "bf16"})
-    for (const char *attrs : {"heads = 2, causal = true", "heads = 2, causal = false", "heads = 2, causal = true, window = 5, scale = 0.5"}) {
+    for (const char *attrs : {"heads = 2, causal = true", "heads = 2, causal = false",
+                              "heads = 2, causal = true, window = 5, scale = 0.5"}) {
       std::string text = R"(
 dim B in 1..64
 dim T in 1..512
@@ -98,7 +103,8 @@ func @f(%qkv: TYPE[B, T, 48], %dy: TYPE[B, T, 16]) -> TYPE[B, T, 16], TYPE[B, T,
   %dqkv = concat %dq, %dk, %dv {axis = -1}
   return %y, %dqkv
 })";
-      checker.add(replaced(replaced(text, "TYPE", type), "ATTRS", attrs), {{{"B", 1}, {"T", 1}}, {{"B", 2}, {"T", 37}}}, options);
+      checker.add(replaced(replaced(text, "TYPE", type), "ATTRS", attrs), {{{"B", 1}, {"T", 1}}, {{"B", 2}, {"T", 37}}},
+                  options);
     }
   options.classes = 12; // kv_length
   for (const char *type : {"f32", "bf16"})

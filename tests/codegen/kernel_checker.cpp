@@ -60,8 +60,7 @@ void KernelChecker::add(std::unique_ptr<Module> fused, std::vector<Symbols> runs
   target.kind = DeviceKind::cuda;
   job->kernels = kernelsOf(*job->module, target);
   if (!options.mayRefuse)
-    for (const auto &refused : job->kernels.refused)
-      ADD_FAILURE() << refused.reason << "\n" << printOp(*refused.op);
+    for (const auto &refused : job->kernels.refused) ADD_FAILURE() << refused.reason << "\n" << printOp(*refused.op);
   jobs_.push_back(std::move(job));
 }
 
@@ -253,12 +252,14 @@ llvm::Expected<std::vector<RefTensor>> evaluateFusion(const Op &fusion, llvm::Ar
   ValueMap map;
   std::vector<RefTensor> arguments;
   for (unsigned i = 0; i < inputs.size(); ++i) {
-    map[fusion.body()->argument(i).def()] = function.block().addArgument(inputs[i] ? fusion.operand(i).type() : TensorType(), "a");
+    map[fusion.body()->argument(i).def()] =
+        function.block().addArgument(inputs[i] ? fusion.operand(i).type() : TensorType(), "a");
     arguments.push_back(*inputs[i]);
   }
   cloneInto(function.block(), *fusion.body(), map, CloneTerminator::no);
   llvm::SmallVector<ReturnEntry, 4> returns;
-  for (Value v : fusion.body()->terminator()->operands()) returns.push_back({ReturnKind::result, "", map.lookup(v.def())});
+  for (Value v : fusion.body()->terminator()->operands())
+    returns.push_back({ReturnKind::result, "", map.lookup(v.def())});
   function.setReturns(returns);
   auto result = evaluate(function, arguments, {}, symbols);
   if (!result) return result.takeError();
@@ -267,22 +268,31 @@ llvm::Expected<std::vector<RefTensor>> evaluateFusion(const Op &fusion, llvm::Ar
 
 } // namespace
 
-void KernelChecker::run() {
+std::string KernelChecker::text() {
   std::string text;
   unsigned number = 0;
-  for (auto &job : jobs_)
+  for (auto &job : jobs_) {
+    job->entries.clear();
     for (const DistinctKernel &distinct : job->kernels.kernels) {
       std::string entry = llvm::formatv("k{0}_{1}", number, distinct.kernel.name).str();
       llvm::StringRef source = distinct.kernel.source, name = distinct.kernel.name;
       size_t at = source.rfind("\n" + name.str() + "(");
-      ASSERT_TRUE(at != llvm::StringRef::npos) << "no kernel " << name.str() << " in\n" << source.str();
-      text += llvm::formatv("namespace k{0} {{\n{1}{2}{3}\n}\nusing k{0}::{2};\n", number, source.take_front(at + 1), entry,
-                            source.drop_front(at + 1 + name.size()))
+      if (at == llvm::StringRef::npos) {
+        ADD_FAILURE() << "no kernel " << name.str() << " in\n" << source.str();
+        return text;
+      }
+      text += llvm::formatv("namespace k{0} {{\n{1}{2}{3}\n}\nusing k{0}::{2};\n", number, source.take_front(at + 1),
+                            entry, source.drop_front(at + 1 + name.size()))
                   .str();
       job->entries.push_back(entry);
       ++number;
     }
-  auto module = emulator::Emulator().compile(text);
+  }
+  return text;
+}
+
+void KernelChecker::run() {
+  auto module = emulator::Emulator().compile(text());
   if (!module) FAIL() << llvm::toString(module.takeError());
 
   for (auto &job : jobs_)
@@ -290,7 +300,8 @@ void KernelChecker::run() {
       for (const auto &function : job->module->functions()) {
         llvm::DenseMap<const ValueDef *, RefTensor> env;
         uint64_t seed = 0;
-        for (Value v : function->block().arguments()) env[v.def()] = randomTensor(v.type(), symbols, job->options, ++seed);
+        for (Value v : function->block().arguments())
+          env[v.def()] = randomTensor(v.type(), symbols, job->options, ++seed);
         for (Value v : function->reads()) {
           RefTensor &tensor = env[v.def()] = randomTensor(v.type(), symbols, job->options, ++seed);
           if (isFloat(v.dtype()))
@@ -315,7 +326,8 @@ void KernelChecker::run() {
                 std::string wrong = one.run(inputs, outputs, aliased, job->options.tolerance);
                 if (wrong.empty()) continue;
                 std::string where;
-                for (const auto &entry : symbols) where += llvm::formatv(" {0}={1}", entry.getKey(), entry.getValue()).str();
+                for (const auto &entry : symbols)
+                  where += llvm::formatv(" {0}={1}", entry.getKey(), entry.getValue()).str();
                 llvm::StringRef source = fusion.set.kernels.front().source;
                 ADD_FAILURE() << wrong << (aliased ? ", in place" : "") << ", with" << where << "\n"
                               << printOp(op) << "\n"
@@ -325,7 +337,8 @@ void KernelChecker::run() {
             }
           } else {
             for (Value v : op.results()) outputs.push_back(llvm::cantFail(zeros(v.type(), symbols)));
-            if (auto error = evaluateOp(op.site(), inputs, outputs, symbols)) FAIL() << llvm::toString(std::move(error));
+            if (auto error = evaluateOp(op.site(), inputs, outputs, symbols))
+              FAIL() << llvm::toString(std::move(error));
           }
           for (unsigned i = 0; i < outputs.size(); ++i) {
             if (outputs[i].dtype == DType::f32) // what memory holds

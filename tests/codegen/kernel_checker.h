@@ -1,11 +1,12 @@
 // Runs the generated kernels of whole functions in the emulator and holds every fusion against the float64 reference.
 //
 //   KernelChecker checker;
-//   checker.add(R"(func @f(%x: f32[B, 33]) -> ... )", {{{"B", 1}}, {{"B", 130}}});   // text, run once per symbol values
-//   checker.run();                                                               // one compile for everything added
+//   checker.add(R"(func @f(%x: f32[B, 33]) -> ... )", {{{"B", 1}}, {{"B", 130}}});   // text, run once per symbol
+//   values checker.run();                                                               // one compile for everything
+//   added
 //
-// Each fusion gets inputs as the reference computes them, so an error does not travel; all buffers are guarded, and start
-// as NaN.
+// Each fusion gets inputs as the reference computes them, so an error does not travel; all buffers are guarded, and
+// start as NaN.
 #pragma once
 #include "codegen/emit/emit.h"
 #include "ir/graph/graph.h"
@@ -22,7 +23,7 @@ class KernelChecker {
 public:
   using Symbols = std::vector<std::pair<std::string, int64_t>>;
   struct Options {
-    int64_t classes = 7;    // integers are drawn from [low, classes)
+    int64_t classes = 7; // integers are drawn from [low, classes)
     int64_t lowest = 0;
     double deviation = 1;   // of the persistent values; arguments have 1
     double tolerance = 1;   // factor on the bounds of the dtype
@@ -39,6 +40,8 @@ public:
   void add(std::unique_ptr<ir::Module> fused, std::vector<Symbols> runs, Options options);
 
   void run();
+  /// All kernels in one text, each in its own namespace under its own name: what run() compiles.
+  std::string text();
   /// Replaces text in all kernels: what the checker must notice.
   void edit(llvm::StringRef from, llvm::StringRef to);
   /// The kernels of everything added, for further checks.

@@ -10,7 +10,8 @@ namespace {
 const std::vector<KernelChecker::Symbols> kRows = {{{"B", 1}}, {{"B", 31}}, {{"B", 130}}};
 
 std::string replaced(std::string text, const std::string &from, const std::string &to) {
-  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
   return text;
 }
 
@@ -57,14 +58,16 @@ TEST(Loop, EveryFunctionOfFormulas) {
   KernelChecker checker;
   std::string body, results, types;
   unsigned n = 0;
-  for (const char *op : {"exp", "expm1", "sin", "cos", "tan", "atan", "sinh", "cosh", "tanh", "asinh", "erf", "abs", "floor", "ceil",
-                         "round", "trunc", "sigmoid", "relu", "softplus", "silu", "neg", "sign", "leaky_relu", "elu"}) {
+  for (const char *op : {"exp",     "expm1", "sin",      "cos",  "tan",   "atan", "sinh",       "cosh",
+                         "tanh",    "asinh", "erf",      "abs",  "floor", "ceil", "round",      "trunc",
+                         "sigmoid", "relu",  "softplus", "silu", "neg",   "sign", "leaky_relu", "elu"}) {
     body += "  %y" + std::to_string(n) + " = " + op + " %x\n";
     results += (n ? ", %y" : "%y") + std::to_string(n);
     types += n++ ? ", TYPE[B, 5]" : "TYPE[B, 5]";
   }
-  addAll(checker, "dim B in 1..64\nfunc @f(%x: TYPE[B, 5]) -> " + types + " {\n" + body + "  return " + results + "\n}\n", {"f32", "f64"},
-         {"5"}, {{{"B", 13}}});
+  addAll(checker,
+         "dim B in 1..64\nfunc @f(%x: TYPE[B, 5]) -> " + types + " {\n" + body + "  return " + results + "\n}\n",
+         {"f32", "f64"}, {"5"}, {{{"B", 13}}});
   addAll(checker, R"(
 dim B in 1..64
 func @f(%x: TYPE[B, 5], %w: TYPE[B, 5]) -> TYPE[B, 5], TYPE[B, 5], TYPE[B, 5], i1[B, 5], TYPE[B, 5] {

@@ -22,10 +22,13 @@ std::unique_ptr<ir::Module> trainStep(const nn::GptConfig &config, ir::DType pre
   passes::PassOptions options;
   options.precision = precision;
   passes::PassContext context(options);
-  if (auto error = passes::runPipeline(*module, passes::PipelineKind::train, context)) ADD_FAILURE() << llvm::toString(std::move(error));
+  if (auto error = passes::runPipeline(*module, passes::PipelineKind::train, context))
+    ADD_FAILURE() << llvm::toString(std::move(error));
   return module;
 }
-std::unique_ptr<ir::Module> trainStep(llvm::StringRef config, ir::DType precision) { return trainStep(*nn::configuration(config), precision); }
+std::unique_ptr<ir::Module> trainStep(llvm::StringRef config, ir::DType precision) {
+  return trainStep(*nn::configuration(config), precision);
+}
 
 ir::Target cuda() {
   ir::Target target;
@@ -44,7 +47,8 @@ TEST(MiniGpt, EveryKernelOfTheTinyTrainingStep) {
   options.inPlaceToo = false; // time: the other tests do
   options.deviation = 0.1;
   options.tolerance = 8; // long sums that cancel, e.g. gradients of weights
-  for (ir::DType precision : {ir::DType::f32, ir::DType::bf16}) checker.add(trainStep("tiny", precision), {{{"B", 1}}}, options);
+  for (ir::DType precision : {ir::DType::f32, ir::DType::bf16})
+    checker.add(trainStep("tiny", precision), {{{"B", 1}}}, options);
   checker.run();
 }
 
@@ -139,7 +143,8 @@ TEST(MiniGpt, CompilesForEveryArchitecture) {
           ADD_FAILURE() << llvm::toString(compiled.takeError());
           return;
         }
-        EXPECT_EQ(compiled->log.find("warning"), std::string::npos) << kernel.name << " for " << arch << ":\n" << compiled->log;
+        EXPECT_EQ(compiled->log.find("warning"), std::string::npos) << kernel.name << " for " << arch << ":\n"
+                                                                    << compiled->log;
       }
     }
   }

@@ -24,7 +24,8 @@ uint32_t bitsOf(float value) {
 
 TEST(Literal, FloatsReadBackAsTheSameBits) {
   std::mt19937 engine(1);
-  std::vector<uint32_t> patterns = {0, 0x80000000u, 1, 0x007fffff, 0x00800000, 0x7f7fffff, 0xff7fffff, 0x3f800000, 0x3dcccccd};
+  std::vector<uint32_t> patterns = {0,          0x80000000u, 1,          0x007fffff, 0x00800000,
+                                    0x7f7fffff, 0xff7fffff,  0x3f800000, 0x3dcccccd};
   for (int i = 0; i < 20000; ++i) patterns.push_back(engine());
   for (uint32_t bits : patterns) {
     float value;
@@ -109,7 +110,8 @@ TEST(CodeWriter, ClosesBlocks) {
     w.raw("");
   }
   w.noted("int y;", "[3]");
-  EXPECT_EQ(w.text().str(), "for (i64 i = 0; i < n; ++i) {\n  use(x[i]);\n\n}\nint y;" + std::string(74, ' ') + "// [3]\n");
+  EXPECT_EQ(w.text().str(),
+            "for (i64 i = 0; i < n; ++i) {\n  use(x[i]);\n\n}\nint y;" + std::string(74, ' ') + "// [3]\n");
 }
 
 TEST(Device, RandomNumbersAreThoseOfTheIr) {

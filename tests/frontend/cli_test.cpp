@@ -214,6 +214,14 @@ TEST(Cli, TrainResumeGenerate) {
   EXPECT_EQ(fusor("generate --checkpoint " + folder.path("c") + " --text hello").exit, 1);
 }
 
+TEST(Cli, CheckRunsEachKernelBesideItsBody) {
+  for (const char *precision : {"f32", "bf16"}) {
+    Ran ran = fusor(std::string(kTrain) + "--steps 2 --check --precision " + precision);
+    EXPECT_EQ(ran.exit, 0) << precision << ": " << ran.err;
+    EXPECT_SAYS(ran.out, "final loss ");
+  }
+}
+
 TEST(Cli, InterruptedIs130AfterSaving) {
   TemporaryFolder folder;
   Ran ran = fusor(std::string(kTrain) + "--steps 1000000 --json --save " + folder.path("c"),

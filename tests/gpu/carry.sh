@@ -7,3 +7,4 @@ strip -o .carry/fusor "$build/fusor"
 strip -o .carry/fusor_tests_gpu "$build/tests/gpu/fusor_tests_gpu"
 strip -o .carry/fusor_gpu_profile "$build/tests/gpu/fusor_gpu_profile"
 ls -l .carry
+[ -d shared/reference ] || { mkdir -p .carry/reference && cp -r ../shared/reference/minigpt_* .carry/reference/; }

@@ -6,9 +6,11 @@
 set -u
 what=${1:-all}
 bin=.carry
-out=${OUT:-/tmp/fusor-out}
+out=/tmp/fusor-parts             # one file a part; together they come back as one
+report=${OUT:-/tmp}/report_$what.txt
 reference=shared/reference
-mkdir -p "$out"
+[ -d $reference ] || reference=.carry/reference
+rm -rf "$out"; mkdir -p "$out"
 : "${FUSOR_CACHE_DIR:=/tmp/fusor-cache}"; export FUSOR_CACHE_DIR
 # PyTorch's wheels have cuBLASLt and NVRTC where the toolkit is not found.
 for venv in /opt/torch/.venv; do [ -d $venv ] && [ -z "${VIRTUAL_ENV:-}" ] && export VIRTUAL_ENV=$venv; done
@@ -69,4 +71,5 @@ profile) profile ;;
 all) correct; time_it; profile ;;
 *) echo "on_device.sh: correct, time, profile or all, is '$what'" >&2; exit 2 ;;
 esac
+for file in "$out"/*.txt; do echo "==== $file"; head -c 2000000 "$file"; done >"$report"
 exit $status

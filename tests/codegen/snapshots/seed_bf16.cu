@@ -46,7 +46,6 @@ embedding_add_layer_norm__bf16_256_768(const float *__restrict__ emb_weight, con
   float sum_acc2 = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
-    const int c = (j * 32 + thread) * 8;
     #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float embedded3 = v8[j][e] + pos_weight8[j][e];                     // f32[B, 256, 768]
@@ -170,7 +169,6 @@ layer_norm__bf16_256_768(const bf16 *mid, const float *__restrict__ ln2_weight, 
   float sum_acc = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
-    const int c = (j * 32 + thread) * 8;
     #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float cast = mid8[j][e];                                            // f32[B, 256, 768]
@@ -183,7 +181,6 @@ layer_norm__bf16_256_768(const bf16 *mid, const float *__restrict__ ln2_weight, 
   float sum_acc2 = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
-    const int c = (j * 32 + thread) * 8;
     #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float cast2 = mid8[j][e];                                           // f32[B, 256, 768]
@@ -287,7 +284,6 @@ layer_norm__f32_256_768(const bf16 *__restrict__ out, const float *__restrict__ 
   float sum_acc = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
-    const int c = (j * 32 + thread) * 8;
     #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float cast = out8[j][e];                                            // f32[B, 256, 768]
@@ -300,7 +296,6 @@ layer_norm__f32_256_768(const bf16 *__restrict__ out, const float *__restrict__ 
   float sum_acc2 = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
-    const int c = (j * 32 + thread) * 8;
     #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float cast2 = out8[j][e];                                           // f32[B, 256, 768]
@@ -505,7 +500,6 @@ embedding_add_layer_norm__bf16_256_768_v2(const float *__restrict__ emb_weight, 
   float sum_acc2 = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
-    const int c = (j * 32 + thread) * 8;
     #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float embedded3 = v8[j][e] + pos_weight8[j][e];                     // f32[B, 256, 768]
@@ -591,7 +585,6 @@ layer_norm__bf16_256_768_v2(const bf16 *mid, const float *__restrict__ ln2_weigh
   float sum_acc = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
-    const int c = (j * 32 + thread) * 8;
     #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float cast = mid8[j][e];                                            // f32[B, 256, 768]
@@ -604,7 +597,6 @@ layer_norm__bf16_256_768_v2(const bf16 *mid, const float *__restrict__ ln2_weigh
   float sum_acc2 = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
-    const int c = (j * 32 + thread) * 8;
     #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float cast2 = mid8[j][e];                                           // f32[B, 256, 768]
@@ -692,7 +684,6 @@ layer_norm__f32_256_768_v2(const bf16 *__restrict__ out, const float *__restrict
   float sum_acc = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
-    const int c = (j * 32 + thread) * 8;
     #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float cast = out8[j][e];                                            // f32[B, 256, 768]
@@ -705,7 +696,6 @@ layer_norm__f32_256_768_v2(const bf16 *__restrict__ out, const float *__restrict
   float sum_acc2 = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
-    const int c = (j * 32 + thread) * 8;
     #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float cast2 = out8[j][e];                                           // f32[B, 256, 768]
@@ -920,13 +910,13 @@ linear_input_grad__f32_256_768(const float *__restrict__ d_logits, const float *
 //   %cast = cast %d_out {to = f32}                                              : f32[B, 256, 768]
 //   %d_fc2_bias = sum %cast {dims = [0, 1]}                                     : f32[768]
 // 4 ops -> several kernels, this is step 'rows'; reads d_ln_f out x x2 ln_f_weight, writes d_out d_ln_f_weight d_ln_f_bias d_fc2_bias; saves 5 passes over [B, 256, 768].
-// grid = ceil(256*B / 32), block = 96, a block a row, 32 rows one after another; the row stays in registers
+// grid = ceil(256*B / 16), block = 96, a block a row, 16 rows one after another; the row stays in registers
 extern "C" __global__ void __launch_bounds__(96)
 layer_norm_grad_layer_norm_param_grad_sum__bf16_256_768_rows(const float *__restrict__ d_ln_f, const bf16 *out, const float *__restrict__ x2, const float *__restrict__ x2_3, const float *__restrict__ ln_f_weight, bf16 *d_out, float *__restrict__ partials2, float *__restrict__ partials3, float *__restrict__ d_fc2_bias_partials, i64 B) {
   const i64 unit = blockIdx.x; // a block a row
   const int thread = threadIdx.x;
-  const i64 firstRow = unit * 32;
-  const i64 endRow = firstRow + 32 < (256 * B) ? firstRow + 32 : (256 * B);
+  const i64 firstRow = unit * 16;
+  const i64 endRow = firstRow + 16 < (256 * B) ? firstRow + 16 : (256 * B);
   float sum_sum[8];                                                             // this thread's columns
     for (int e = 0; e < 8; ++e)
       sum_sum[e] = Sum::identity<float>();
@@ -1028,15 +1018,15 @@ layer_norm_grad_layer_norm_param_grad_sum__bf16_256_768_rows(const float *__rest
 //   %cast = cast %d_out {to = f32}                                              : f32[B, 256, 768]
 //   %d_fc2_bias = sum %cast {dims = [0, 1]}                                     : f32[768]
 // 4 ops -> several kernels, this is step 'finish'; reads d_ln_f out x x2 ln_f_weight, writes d_out d_ln_f_weight d_ln_f_bias d_fc2_bias; saves 5 passes over [B, 256, 768].
-// grid = 24, block = 256, adds ceil(256*B / 32) partial results
+// grid = 24, block = 256, adds ceil(256*B / 16) partial results
 extern "C" __global__ void __launch_bounds__(256)
 layer_norm_grad_layer_norm_param_grad_sum__bf16_256_768_finish(float *__restrict__ d_ln_f_weight, float *__restrict__ d_ln_f_bias, float *__restrict__ d_fc2_bias2, const float *__restrict__ partials2, const float *__restrict__ partials3, const float *__restrict__ d_fc2_bias_partials, i64 B) {
   const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // eight warps share 32 columns
   const bool exists = c < 768;
   // the sums: barriers inside, so for all threads
-  const float sum = columnTotal<Sum>(partials2, (((256 * B) + 31) / 32), 768, c, exists);  // f32[768]
-  const float sum2 = columnTotal<Sum>(partials3, (((256 * B) + 31) / 32), 768, c, exists);  // f32[768]
-  const float d_fc2_bias = columnTotal<Sum>(d_fc2_bias_partials, (((256 * B) + 31) / 32), 768, c, exists);  // f32[768]
+  const float sum = columnTotal<Sum>(partials2, (((256 * B) + 15) / 16), 768, c, exists);  // f32[768]
+  const float sum2 = columnTotal<Sum>(partials3, (((256 * B) + 15) / 16), 768, c, exists);  // f32[768]
+  const float d_fc2_bias = columnTotal<Sum>(d_fc2_bias_partials, (((256 * B) + 15) / 16), 768, c, exists);  // f32[768]
   if (exists && threadIdx.x < 32) {
     store(d_ln_f_weight + c, sum);
     store(d_ln_f_bias + c, sum2);
@@ -1148,13 +1138,13 @@ linear_input_grad__bf16_256_768(const bf16 *__restrict__ d_fc1, const bf16 *__re
 //   %cast = cast %d_mid {to = f32}                                            : f32[B, 256, 768]
 //   %d_proj_bias = sum %cast {dims = [0, 1]}                                  : f32[768]
 // 5 ops -> several kernels, this is step 'rows'; reads d_ln2 mid x x2 ln2_weight d_out, writes d_ln2_weight d_ln2_bias d_mid d_proj_bias; saves 7 passes over [B, 256, 768].
-// grid = ceil(256*B / 32), block = 96, a block a row, 32 rows one after another; the row stays in registers
+// grid = ceil(256*B / 16), block = 96, a block a row, 16 rows one after another; the row stays in registers
 extern "C" __global__ void __launch_bounds__(96)
 layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_rows(const bf16 *d_ln2, const bf16 *mid, const float *__restrict__ x2, const float *__restrict__ x2_3, const float *__restrict__ ln2_weight, const bf16 *d_out, bf16 *d_mid, float *__restrict__ partials2, float *__restrict__ partials3, float *__restrict__ d_proj_bias_partials, i64 B) {
   const i64 unit = blockIdx.x; // a block a row
   const int thread = threadIdx.x;
-  const i64 firstRow = unit * 32;
-  const i64 endRow = firstRow + 32 < (256 * B) ? firstRow + 32 : (256 * B);
+  const i64 firstRow = unit * 16;
+  const i64 endRow = firstRow + 16 < (256 * B) ? firstRow + 16 : (256 * B);
   float sum_sum[8];                                                             // this thread's columns
     for (int e = 0; e < 8; ++e)
       sum_sum[e] = Sum::identity<float>();
@@ -1262,15 +1252,15 @@ layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_rows(const bf16 *d_ln2, c
 //   %cast = cast %d_mid {to = f32}                                            : f32[B, 256, 768]
 //   %d_proj_bias = sum %cast {dims = [0, 1]}                                  : f32[768]
 // 5 ops -> several kernels, this is step 'finish'; reads d_ln2 mid x x2 ln2_weight d_out, writes d_ln2_weight d_ln2_bias d_mid d_proj_bias; saves 7 passes over [B, 256, 768].
-// grid = 24, block = 256, adds ceil(256*B / 32) partial results
+// grid = 24, block = 256, adds ceil(256*B / 16) partial results
 extern "C" __global__ void __launch_bounds__(256)
 layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_finish(float *__restrict__ d_ln2_weight, float *__restrict__ d_ln2_bias, float *__restrict__ d_proj_bias2, const float *__restrict__ partials2, const float *__restrict__ partials3, const float *__restrict__ d_proj_bias_partials, i64 B) {
   const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // eight warps share 32 columns
   const bool exists = c < 768;
   // the sums: barriers inside, so for all threads
-  const float sum = columnTotal<Sum>(partials2, (((256 * B) + 31) / 32), 768, c, exists);  // f32[768]
-  const float sum2 = columnTotal<Sum>(partials3, (((256 * B) + 31) / 32), 768, c, exists);  // f32[768]
-  const float d_proj_bias = columnTotal<Sum>(d_proj_bias_partials, (((256 * B) + 31) / 32), 768, c, exists);  // f32[768]
+  const float sum = columnTotal<Sum>(partials2, (((256 * B) + 15) / 16), 768, c, exists);  // f32[768]
+  const float sum2 = columnTotal<Sum>(partials3, (((256 * B) + 15) / 16), 768, c, exists);  // f32[768]
+  const float d_proj_bias = columnTotal<Sum>(d_proj_bias_partials, (((256 * B) + 15) / 16), 768, c, exists);  // f32[768]
   if (exists && threadIdx.x < 32) {
     store(d_ln2_weight + c, sum);
     store(d_ln2_bias + c, sum2);
@@ -1459,13 +1449,13 @@ linear_input_grad__bf16_256_768_v3(const bf16 *__restrict__ d_qkv, const bf16 *_
 //   %d_embedded = add %d_mid, %d_embedded_part                                          : bf16[B, 256, 768]
 //   %d_embedded2 = cast %d_embedded {to = f32}                                          : f32[B, 256, 768]
 // 4 ops -> several kernels, this is step 'rows'; reads d_ln1 embedded x x2 ln1_weight d_mid, writes d_ln1_weight d_ln1_bias d_embedded2; saves 6 passes over [B, 256, 768].
-// grid = ceil(256*B / 32), block = 96, a block a row, 32 rows one after another; the row stays in registers
+// grid = ceil(256*B / 16), block = 96, a block a row, 16 rows one after another; the row stays in registers
 extern "C" __global__ void __launch_bounds__(96)
 layer_norm_grad_layer_norm_param_grad_add__f32_768_rows(const bf16 *__restrict__ d_ln1, const bf16 *__restrict__ embedded, const float *__restrict__ x2, const float *__restrict__ x2_3, const float *__restrict__ ln1_weight, const bf16 *__restrict__ d_mid, float *__restrict__ d_embedded2, float *__restrict__ partials2, float *__restrict__ partials3, i64 B) {
   const i64 unit = blockIdx.x; // a block a row
   const int thread = threadIdx.x;
-  const i64 firstRow = unit * 32;
-  const i64 endRow = firstRow + 32 < (256 * B) ? firstRow + 32 : (256 * B);
+  const i64 firstRow = unit * 16;
+  const i64 endRow = firstRow + 16 < (256 * B) ? firstRow + 16 : (256 * B);
   float sum_sum[8];                                                             // this thread's columns
     for (int e = 0; e < 8; ++e)
       sum_sum[e] = Sum::identity<float>();
@@ -1561,14 +1551,14 @@ layer_norm_grad_layer_norm_param_grad_add__f32_768_rows(const bf16 *__restrict__
 //   %d_embedded = add %d_mid, %d_embedded_part                                          : bf16[B, 256, 768]
 //   %d_embedded2 = cast %d_embedded {to = f32}                                          : f32[B, 256, 768]
 // 4 ops -> several kernels, this is step 'finish'; reads d_ln1 embedded x x2 ln1_weight d_mid, writes d_ln1_weight d_ln1_bias d_embedded2; saves 6 passes over [B, 256, 768].
-// grid = 24, block = 256, adds ceil(256*B / 32) partial results
+// grid = 24, block = 256, adds ceil(256*B / 16) partial results
 extern "C" __global__ void __launch_bounds__(256)
 layer_norm_grad_layer_norm_param_grad_add__f32_768_finish(float *__restrict__ d_ln1_weight, float *__restrict__ d_ln1_bias, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
   const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // eight warps share 32 columns
   const bool exists = c < 768;
   // the sums: barriers inside, so for all threads
-  const float sum = columnTotal<Sum>(partials2, (((256 * B) + 31) / 32), 768, c, exists);  // f32[768]
-  const float sum2 = columnTotal<Sum>(partials3, (((256 * B) + 31) / 32), 768, c, exists);  // f32[768]
+  const float sum = columnTotal<Sum>(partials2, (((256 * B) + 15) / 16), 768, c, exists);  // f32[768]
+  const float sum2 = columnTotal<Sum>(partials3, (((256 * B) + 15) / 16), 768, c, exists);  // f32[768]
   if (exists && threadIdx.x < 32) {
     store(d_ln1_weight + c, sum);
     store(d_ln1_bias + c, sum2);

@@ -7,6 +7,7 @@
 #include "tests/support/fake_gpu/fake_gpu.h"
 
 #include <cmath>
+#include <cstdlib>
 #include <gtest/gtest.h>
 
 using namespace fusor;
@@ -29,7 +30,8 @@ func @forward(%x: f32[B, 6], %t: i32[B]) -> f32[] {
 }
 )";
 
-std::unique_ptr<ir::Module> compiled(llvm::StringRef text, passes::PipelineKind kind) {
+std::unique_ptr<ir::Module> compiled(llvm::StringRef text, passes::PipelineKind kind,
+                                     ir::DType precision = ir::DType::f32) {
   auto module = frontend::parseModule(text, "test.fir");
   if (!module) {
     ADD_FAILURE() << llvm::toString(module.takeError());
@@ -37,6 +39,8 @@ std::unique_ptr<ir::Module> compiled(llvm::StringRef text, passes::PipelineKind 
   }
   passes::PassOptions options;
   options.optimizer.lr = 0.05;
+  options.precision = precision;
+  options.wideHeadBelow = 0;
   passes::PassContext context(options);
   if (auto error = passes::runPipeline(**module, kind, context)) ADD_FAILURE() << llvm::toString(std::move(error));
   return std::move(*module);
@@ -124,6 +128,34 @@ TEST(CudaProgram, TrainsLikeTheCpu) {
   }
   EXPECT_EQ(gpu.openHandles, 0);
   EXPECT_EQ(gpu.allocatedBytes, 0);
+}
+
+// The library's column-major world, its timing, and the loops behind a product in memory.
+TEST(CudaProgram, GemmsAsLibraryCalls) {
+  FakeGpu gpu;
+  TemporaryFolder folder;
+  std::shared_ptr<Cache> cache = llvm::cantFail(Cache::open(folder.path("cache")));
+  ::setenv("FUSOR_CUBLASLT", FUSOR_FAKE_CUBLASLT, 1);
+  auto library = [&](ir::DType precision, bool check) {
+    CudaPlatform platform = platformOf(gpu, cache);
+    platform.cublasLt = llvm::cantFail(CublasLt::load(platform.context));
+    CompileOptions options;
+    options.check = check, options.strict = true;
+    options.graphs = false; // the fake library works at once, and is not recorded
+    auto module = compiled(kModel, passes::PipelineKind::train, precision);
+    return compileForCuda(std::move(module), cudaTarget(gpu.device()), options, std::move(platform));
+  };
+  PROGRAM(cpu, compile(compiled(kModel, passes::PipelineKind::train), ir::Target{}, {}));
+  PROGRAM(gpuProgram, library(ir::DType::f32, false));
+  for (int64_t rows : {5, 5, 11, 5}) EXPECT_NEAR(step(gpuProgram, rows), step(cpu, rows), 1e-4);
+  for (ir::DType precision : {ir::DType::f32, ir::DType::bf16}) {
+    PROGRAM(checked, library(precision, true));
+    step(checked, 6);
+  }
+  int plans = 0;
+  for (const Cache::Entry &entry : cache->entries()) plans += entry.kind == "gemm-plan";
+  EXPECT_GT(plans, 0);
+  ::unsetenv("FUSOR_CUBLASLT");
 }
 
 TEST(CudaProgram, ChecksEachKernelAgainstItsBody) {
