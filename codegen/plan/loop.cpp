@@ -246,6 +246,8 @@ private:
     auto it = llvm::find_if(plan_.main, [&](const LoopStep &s) { return s.result == v; });
     if (it->span == Span::full || it->span == Span::row || it->kind == LoopStep::Kind::rowReduce)
       return opError("what follows a sum over rows also needs {0} per row", v.type().str());
+    if (it->kind == LoopStep::Kind::random)
+      return opError("what follows a sum over rows also needs random numbers, which are drawn in the loop");
     LoopStep copy = *it;
     finish_.insert(v.def());
     if (copy.op && copy.kind != LoopStep::Kind::random) // its operand, the seed, is no step

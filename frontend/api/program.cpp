@@ -1,3 +1,4 @@
+#include "codegen/emit/emit.h"
 #include "frontend/api/checkpoint.h"
 #include "frontend/api/compile_module.h"
 #include "frontend/api/errors.h"
@@ -5,6 +6,7 @@
 #include "frontend/builder/graph_state.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include <cmath>
 
 namespace fusor {
@@ -156,8 +158,14 @@ Error Program::setLearningRate(double lr) {
 
 std::vector<Kernel> Program::kernels() const {
   std::vector<Kernel> kernels;
+  llvm::StringMap<std::string> sources; // of the kernels that codegen made, by name
+  const ir::Target &target = state_->program->target();
+  if (target.kind == ir::DeviceKind::cuda) {
+    auto made = codegen::kernelsOf(state_->program->module(), target);
+    for (codegen::DistinctKernel &k : made.kernels) sources[k.kernel.name] = std::move(k.kernel.source);
+  }
   for (const runtime::KernelInfo &k : state_->program->kernels())
-    kernels.push_back({k.function, k.name, k.kind, k.ops, ""});
+    kernels.push_back({k.function, k.name, k.kind, k.ops, sources.lookup(k.name)});
   return kernels;
 }
 

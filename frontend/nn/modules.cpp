@@ -1,6 +1,7 @@
 #include "frontend/nn/modules.h"
 #include "frontend/builder/graph_state.h"
 #include "ir/graph/bug.h"
+#include <cstring>
 
 namespace fusor::nn {
 
@@ -63,7 +64,12 @@ std::unique_ptr<ir::Module> gptDecoding(const GptConfig &c, llvm::StringRef name
 
 llvm::Error check(const GptConfig &config) {
   auto module = frontend::finish(forwardBuilder(config, "minigpt", 1));
-  return module ? llvm::Error::success() : module.takeError();
+  if (module) return llvm::Error::success();
+  // The place is one of this file, which says nothing to who wrote the configuration.
+  std::string errors = llvm::toString(module.takeError());
+  llvm::StringRef first = llvm::StringRef(errors).split('\n').first;
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), "%s",
+                                 first.substr(first.find("error: ") + strlen("error: ")).str().c_str());
 }
 
 } // namespace fusor::nn

@@ -8,20 +8,18 @@ namespace {
 
 int64_t kvHeads(const AttentionLayerOptions &o) { return o.kvHeads ? o.kvHeads : o.heads; }
 
-// Head size, after checking what the packed projection needs; 1 after an error, which has been recorded.
+// Head size, after checking what the packed projection needs; 0 after an error, which it records.
 int64_t headSize(Builder &b, const std::string &name, int64_t width, const AttentionLayerOptions &o, Site site) {
   frontend::GraphState &graph = Access::graph(b);
   if (o.heads < 1 || width % o.heads) {
     graph.fail(site, llvm::formatv("'{0}': width {1} must be a multiple of heads = {2}", name, width, o.heads));
-    return 1;
+    return 0;
   }
-  if (kvHeads(o) < 1 || o.heads % kvHeads(o))
+  if (kvHeads(o) < 1 || o.heads % kvHeads(o)) {
     graph.fail(site, llvm::formatv("'{0}': kvHeads = {1} must divide heads = {2}", name, kvHeads(o), o.heads));
+    return 0;
+  }
   return width / o.heads;
-}
-
-int64_t packedWidth(Builder &b, const std::string &name, int64_t width, const AttentionLayerOptions &o, Site site) {
-  return width + 2 * kvHeads(o) * headSize(b, name, width, o, site);
 }
 
 // The number of a place in the random streams: a function of its name alone (FNV-1a), so that it does not depend on
@@ -50,13 +48,13 @@ Value dropout(Builder &b, Value x, double rate, const std::string &name, Site si
 
 MultiheadAttention::MultiheadAttention(Builder &b, const std::string &name, int64_t width,
                                        const AttentionLayerOptions &o, Site site)
-    : builder_(b), name_(name), width_(width), options_(o),
-      qkv_(b, name + ".qkv", width, packedWidth(b, name, width, o, site), {.bias = o.bias}, site),
+    : builder_(b), name_(name), width_(width), headSize_(headSize(b, name, width, o, site)), options_(o),
+      qkv_(b, name + ".qkv", width, width + 2 * kvHeads(o) * headSize_, {.bias = o.bias}, site),
       proj_(b, name + ".proj", width, width, {.bias = o.bias}, site) {}
 
 // q, k, v as parts of the packed projection; rotated by `positions` where rope is on.
 std::vector<Value> MultiheadAttention::packed(Value x, Value positions, Site site) const {
-  int64_t kvWidth = kvHeads(options_) * (width_ / options_.heads);
+  int64_t kvWidth = kvHeads(options_) * headSize_;
   auto parts = split(qkv_(x, site), {width_, kvWidth, kvWidth}, -1, site);
   const char *names[] = {".q", ".k", ".v"};
   for (int i = 0; i < 3; ++i) parts[i].named(name_ + names[i]);
@@ -68,6 +66,7 @@ std::vector<Value> MultiheadAttention::packed(Value x, Value positions, Site sit
 }
 
 Value MultiheadAttention::operator()(Value x, Site site) const {
+  if (headSize_ == 0) return {};
   Value positions = options_.rope && x.rank() == 3 ? builder_.iota({x.dim(1)}, i32, site) : Value();
   auto qkv = packed(x, positions, site);
   Value y =
@@ -80,11 +79,11 @@ Value MultiheadAttention::operator()(Value x, Site site) const {
 }
 
 Value MultiheadAttention::decode(Value x, const std::string &cache, const Decoding &at, Site site) const {
-  if (x.rank() != 3) return {};
+  if (x.rank() != 3 || headSize_ == 0) return {};
   Value positions =
       options_.rope ? Operand(builder_.iota({x.dim(1)}, i32, site), site) + Operand(at.position, site) : Value();
   auto qkv = packed(x, positions, site);
-  int64_t kvWidth = kvHeads(options_) * (width_ / options_.heads);
+  int64_t kvWidth = kvHeads(options_) * headSize_;
   Value kv[2];
   for (int i = 0; i < 2; ++i) {
     std::string name = cache + (i ? ".v" : ".k");

@@ -33,7 +33,7 @@ private:
   std::vector<Value> packed(Value x, Value positions, Site site) const;
   mutable Builder builder_;
   std::string name_;
-  int64_t width_;
+  int64_t width_, headSize_; ///< 0 after an error, which has been recorded
   AttentionLayerOptions options_;
   Linear qkv_, proj_;
 };

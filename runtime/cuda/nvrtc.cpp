@@ -1,7 +1,10 @@
 #include "runtime/cuda/nvrtc.h"
 
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -32,7 +35,7 @@ std::string archList(llvm::ArrayRef<int> archs) {
 } // namespace
 
 struct Nvrtc::Api {
-  Library library;
+  Library library, builtins;
   int major = 0, minor = 0;
   std::vector<int> archs;
   SearchLog search;
@@ -71,6 +74,11 @@ struct Nvrtc::Api {
     archs.resize(count);
     if (supportedArchs(archs.data()) != 0) return "does not say its architectures";
     llvm::sort(archs);
+    // NVRTC opens its builtins by their bare name. The 13.0 wheel says no RUNPATH, so the loader finds them only where
+    // they are loaded already. Where they are missing, NVRTC says so itself.
+    llvm::SmallString<128> sibling = llvm::sys::path::parent_path(library.path());
+    llvm::sys::path::append(sibling, llvm::formatv("libnvrtc-builtins.so.{0}.{1}", major, minor).str());
+    if (llvm::sys::fs::exists(sibling)) builtins = Library::open(sibling.str().str(), why);
     return "";
   }
 

@@ -107,6 +107,8 @@ TEST(Cli, WhatCannotBeWrittenIs74) {
   EXPECT_EQ(ran.exit, 74) << ran.err;
   EXPECT_SAYS(ran.err, "error: ");
   EXPECT_EQ(fusor("opt config:tiny -o /dev/full").exit, 74);
+  int status = std::system(FUSOR_BINARY_DIR "/fusor ops >/dev/full 2>/dev/null");
+  EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 74);
 }
 
 TEST(Cli, AModelThatCannotFitIs75) {

@@ -105,7 +105,7 @@ TEST(ConfigFile, NamesEveryMistake) {
   EXPECT_NE(says(R"({"vocab":10,"width":8,"heads":2,"layers":1,"ffn":16})").find("\"context\" is missing"),
             std::string::npos);
   EXPECT_NE(says(R"({"vocab":10,"width":8,"heads":3,"layers":1,"ffn":16,"context":4})")
-                .find("width 8 must be a multiple of heads = 3"),
+                .find("c.json: 'blocks.0': width 8 must be a multiple of heads = 3"),
             std::string::npos);
   EXPECT_NE(says(R"({"vocab":"x","width":8,"heads":2,"layers":1,"ffn":16,"context":4})")
                 .find("\"vocab\" must be a whole number of at least 1, is \"x\""),
