@@ -5,6 +5,7 @@
 #include "runtime/cpu/cluster_check.h"
 #include "runtime/cuda/device_bucket.h"
 #include "runtime/execute/freshness.h"
+#include "runtime/execute/bucket_key.h"
 #include "runtime/execute/run_error.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
@@ -20,14 +21,6 @@ namespace {
 template <typename... Args> llvm::Error userError(const char *format, Args &&...args) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(),
                                  llvm::formatv(format, std::forward<Args>(args)...).str());
-}
-
-std::string bucketKey(const SymbolValues &symbols) {
-  std::map<std::string, int64_t> sorted;
-  for (const auto &entry : symbols) sorted[entry.first().str()] = entry.second;
-  std::string key;
-  for (const auto &[name, value] : sorted) key += llvm::formatv("{0}={1} ", name, value).str();
-  return key;
 }
 
 struct FunctionCode {

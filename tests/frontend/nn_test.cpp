@@ -23,7 +23,6 @@ std::vector<std::string> opNames(const ir::Module &m, llvm::StringRef name = "fo
 
 TEST(Gpt, ParametersAreThoseOfTheReference) {
   std::string path = FUSOR_SOURCE_DIR "/../shared/reference/minigpt_small/init.safetensors";
-  if (!llvm::sys::fs::exists(path)) path = "/work/shared/reference/minigpt_small/init.safetensors";
   if (!llvm::sys::fs::exists(path)) GTEST_SKIP() << "shared/reference is not here";
   auto file = runtime::SafetensorsFile::open(path);
   ASSERT_TRUE(bool(file)) << llvm::toString(file.takeError());

@@ -13,9 +13,8 @@ using namespace fusor;
 using namespace fusor::frontend;
 
 std::string reference(const std::string &path) {
-  for (std::string root : {FUSOR_SOURCE_DIR "/../shared/reference/", "/work/shared/reference/"})
-    if (llvm::sys::fs::exists(root + path)) return root + path;
-  return "";
+  std::string full = FUSOR_SOURCE_DIR "/../shared/reference/" + path;
+  return llvm::sys::fs::exists(full) ? full : "";
 }
 
 struct Outcome {

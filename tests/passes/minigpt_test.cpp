@@ -15,9 +15,8 @@ using namespace fusor::test;
 namespace {
 
 std::string referenceFolder() {
-  for (const char *folder : {FUSOR_SOURCE_DIR "/../shared/reference", "/work/shared/reference"})
-    if (llvm::sys::fs::exists(folder)) return folder;
-  return "";
+  const char *folder = FUSOR_SOURCE_DIR "/../shared/reference";
+  return llvm::sys::fs::exists(folder) ? folder : "";
 }
 
 ir::RefTensor tensorOf(ir::DType dtype, llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<uint8_t> bytes) {
