@@ -14,12 +14,16 @@ int64_t forwardQueries(int64_t headSize) { return headSize <= 64 ? 64 : headSize
 int64_t backwardRows(int64_t headSize) { return headSize <= 64 ? 32 : headSize <= 128 ? 16 : 8; }
 unsigned backwardThreads(int64_t headSize) { return headSize <= 128 ? 128 : 64; }
 
+// Of codegen/device/mma_sm80.cuh: bytes of an MmaTile with 16-bit elements.
+unsigned mmaTileBytes(int64_t rows, int64_t headSize) { return rows * (llvm::alignTo(headSize, 16) + 8) * 2; }
+
 class AttentionWriter {
 public:
-  AttentionWriter(const FusionBody &body, KernelSet &set, const AttentionPlan &plan)
-      : body_(body), set_(set), plan_(plan) {}
+  AttentionWriter(const FusionBody &body, KernelSet &set, const AttentionPlan &plan, std::string whyNoTensorCores)
+      : body_(body), set_(set), plan_(plan), whyNoTensorCores_(std::move(whyNoTensorCores)) {}
 
   void forward() {
+    if (whyNoTensorCores_.empty()) return forwardMma();
     KernelBuilder k(body_, set_);
     k.use("attention_simt.cuh");
     shape(k);
@@ -30,7 +34,25 @@ public:
     std::string lse = plan_.lseOutput ? k.output(*plan_.lseOutput) : "(float *)nullptr";
     k.code().raw("// the weights meet v unrounded: the IR has no rounding there");
     k.code().line("attentionForward<{0}, false>(q_view, k_view, v_view, y_view, {1}, shape);", plan_.headSize, lse);
-    k.finish({heads(plan_.heads) * Count::ceilDiv(plan_.tq, forwardQueries(plan_.headSize)), 128, "online softmax"});
+    k.finish({heads(plan_.heads) * Count::ceilDiv(plan_.tq, forwardQueries(plan_.headSize)), 128,
+              "online softmax on CUDA cores: " + whyNoTensorCores_});
+  }
+
+  void forwardMma() {
+    KernelBuilder k(body_, set_);
+    k.use("attention_mma.cuh");
+    shape(k);
+    view(k, "q_view", plan_.q, false, plan_.tq);
+    view(k, "k_view", plan_.k, false, plan_.tk);
+    view(k, "v_view", plan_.v, false, plan_.tk);
+    view(k, "y_view", plan_.y, true, plan_.tq);
+    std::string lse = plan_.lseOutput ? k.output(*plan_.lseOutput) : "(float *)nullptr";
+    k.code().line("attentionForwardMma<{0}>(q_view, k_view, v_view, y_view, {1}, shape);", plan_.headSize, lse);
+    k.finish({.grid = heads(plan_.heads) * Count::ceilDiv(plan_.tq, 64),
+              .block = 128,
+              .note = "online softmax on tensor cores, 64 queries by 64 keys",
+              .sharedBytes = 5 * mmaTileBytes(64, plan_.headSize),
+              .blocksTogether = plan_.headSize <= 64 ? 3u : 2u});
   }
 
   void backward() {
@@ -108,11 +130,24 @@ private:
   const FusionBody &body_;
   KernelSet &set_;
   const AttentionPlan &plan_;
+  const std::string whyNoTensorCores_;
 };
 
 } // namespace
 
-llvm::Error emitAttention(const FusionBody &body, KernelSet &set) {
+std::string whyNoTensorCores(const AttentionPlan &plan, const Target &target) {
+  if (target.tier == ArchTier::simt) return "the kernel tier is simt";
+  if (plan.dtype != DType::bf16 && plan.dtype != DType::f16)
+    return "tensor cores take bf16 and f16, not " + name(plan.dtype).str();
+  if (plan.headSize % 8 != 0 || plan.headSize > 128)
+    return llvm::formatv("head size {0} is no multiple of 8 up to 128", plan.headSize).str();
+  if (!(plan.scale > 0)) return "scale " + doubleLiteral(plan.scale) + " is not positive";
+  for (const HeadsView *view : {&plan.q, &plan.k, &plan.v, &plan.y, &plan.dy, &plan.dq, &plan.dk, &plan.dv})
+    if (!view->offset.divide(8) || !view->rowStride.divide(8)) return "rows do not begin at multiples of 16 bytes";
+  return "";
+}
+
+llvm::Error emitAttention(const FusionBody &body, const Target &target, KernelSet &set) {
   auto plan = planAttention(body.flat);
   if (!plan) return plan.takeError();
   if (plan->dtype == DType::f64) return opError("the attention kernels accumulate in f32: none for f64");
@@ -120,7 +155,7 @@ llvm::Error emitAttention(const FusionBody &body, KernelSet &set) {
     return opError("the attention kernels take head sizes up to 256, found {0}", plan->headSize);
   if (plan->kvLength && byteSize(body.block().argument(*plan->kvLength).dtype()) < 4)
     return opError("kv_length must have at least 32 bits");
-  AttentionWriter writer(body, set, *plan);
+  AttentionWriter writer(body, set, *plan, whyNoTensorCores(*plan, target));
   plan->backward ? writer.backward() : writer.forward();
   return llvm::Error::success();
 }

@@ -17,7 +17,7 @@ using namespace ir;
 
 namespace {
 
-llvm::Expected<KernelSet> emitAs(const Op &fusion, const Target &, Naming naming) {
+llvm::Expected<KernelSet> emitAs(const Op &fusion, const Target &target, Naming naming) {
   auto body = fusionBody(fusion, naming);
   if (!body) return body.takeError();
   KernelSet set;
@@ -35,7 +35,7 @@ llvm::Expected<KernelSet> emitAs(const Op &fusion, const Target &, Naming naming
     return done(emitLoop(*body, *plan, set));
   }
   case ClusterKind::contraction: return done(emitContraction(*body, set));
-  case ClusterKind::attention: return done(emitAttention(*body, set));
+  case ClusterKind::attention: return done(emitAttention(*body, target, set));
   case ClusterKind::scatter: return done(emitScatter(*body, set));
   case ClusterKind::multiTensor: return done(emitMultiTensor(*body, set));
   case ClusterKind::movement: return done(emitMovement(*body, set));

@@ -124,6 +124,7 @@ std::string kernelHeader(const FusionBody &body, const KernelSet &set, llvm::Str
   text += "; reads" + joined(body.block().arguments());
   text += ", writes" + joined(body.block().terminator()->operands()) + passesSaved(body) + ".\n";
   text += "// grid = " + launch.grid.str() + llvm::formatv(", block = {0}", launch.block).str() +
+          (launch.sharedBytes ? llvm::formatv(", {0} bytes of shared memory", launch.sharedBytes).str() : "") +
           (launch.note.empty() ? "" : ", " + launch.note) + "\n";
   return text;
 }

@@ -81,12 +81,15 @@ void KernelBuilder::finish(const LaunchOf &launch) {
                   deviceLibrary(files) + "// ---- " + kernel.name + " ----\n" +
                   kernelHeader(body_, set_, kernel.name, step_, launch);
   kernel.source += prelude_.text();
-  kernel.source += llvm::formatv("extern \"C\" __global__ void __launch_bounds__({0})\n{1}({2}) {{\n", launch.block,
-                                 kernel.name, list);
+  std::string bounds = std::to_string(launch.block);
+  if (launch.blocksTogether) bounds += ", " + std::to_string(launch.blocksTogether);
+  kernel.source +=
+      llvm::formatv("extern \"C\" __global__ void __launch_bounds__({0})\n{1}({2}) {{\n", bounds, kernel.name, list);
   kernel.source += code_.text();
   kernel.source += "}\n";
   kernel.grid = launch.grid;
   kernel.block = launch.block;
+  kernel.sharedBytes = launch.sharedBytes;
   kernel.skipWhereAliased = launch.skipWhereAliased;
   set_.kernels.push_back(std::move(kernel));
 }

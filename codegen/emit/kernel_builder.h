@@ -17,7 +17,9 @@ namespace fusor::codegen {
 struct LaunchOf {
   Count grid = 1;
   unsigned block = 32;
-  std::string note = {}; // behind the launch in the header
+  std::string note = {};       // behind the launch in the header
+  unsigned sharedBytes = 0;    // dynamic shared memory
+  unsigned blocksTogether = 0; // on one multiprocessor at least: a bound on registers; 0: the compiler chooses
   std::optional<std::pair<unsigned, unsigned>> skipWhereAliased = std::nullopt;
 };
 

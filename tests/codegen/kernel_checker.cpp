@@ -58,6 +58,7 @@ void KernelChecker::add(std::unique_ptr<Module> fused, std::vector<Symbols> runs
   job->options = options;
   Target target;
   target.kind = DeviceKind::cuda;
+  target.tier = options.tier;
   job->kernels = kernelsOf(*job->module, target);
   if (!options.mayRefuse)
     for (const auto &refused : job->kernels.refused) ADD_FAILURE() << refused.reason << "\n" << printOp(*refused.op);

@@ -11,6 +11,7 @@
 #include "codegen/emit/emit.h"
 #include "ir/graph/graph.h"
 #include "ir/reference/reference.h"
+#include "ir/types/target.h"
 #include <memory>
 
 namespace fusor::codegen::tests {
@@ -29,6 +30,7 @@ public:
     double tolerance = 1;   // factor on the bounds of the dtype
     bool inPlaceToo = true; // a second run with outputs over the inputs they may replace
     bool mayRefuse = false; // fusions without a kernel are passed over
+    ir::ArchTier tier = ir::ArchTier::simt;
   };
 
   KernelChecker();

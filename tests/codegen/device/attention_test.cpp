@@ -12,27 +12,29 @@ using namespace fusor::codegen::tests;
 namespace {
 
 const std::vector<llvm::StringRef> kFiles = {"attention_simt.cuh", "attention_backward_simt.cuh"};
+const std::vector<llvm::StringRef> kMmaFiles = {"attention_mma.cuh", "attention_backward_simt.cuh"};
 
-std::string kernelsFor(int headSize, const std::string &type) {
+std::string kernelsFor(int headSize, const std::string &type, bool tensorCores) {
   const std::string D = std::to_string(headSize), name = "_" + type + "_" + D;
   const std::string in = "HeadView<const " + type + "> ", out = "HeadView<" + type + "> ";
   const std::string inputs = "(" + in + "q, " + in + "k, " + in + "v, ";
   const std::string bounds = "extern \"C\" __global__ void __launch_bounds__(128) ";
-  return bounds + "forward" + name + inputs + out + "o, float *lse, AttentionShape shape) {\n  attentionForward<" + D +
-         ">(q, k, v, o, lse, shape);\n}\n" + bounds + "delta" + name + "(" + in + "o, " + in +
-         "grad, float *delta, AttentionShape shape) {\n  attentionDelta<" + D + ">(o, grad, delta, shape);\n}\n" +
-         bounds + "queryGrad" + name + inputs + in + "grad, " + out +
+  return bounds + "forward" + name + inputs + out + "o, float *lse, AttentionShape shape) {\n  attentionForward" +
+         (tensorCores ? "Mma<" : "<") + D + ">(q, k, v, o, lse, shape);\n}\n" + bounds + "delta" + name + "(" + in +
+         "o, " + in + "grad, float *delta, AttentionShape shape) {\n  attentionDelta<" + D +
+         ">(o, grad, delta, shape);\n}\n" + bounds + "queryGrad" + name + inputs + in + "grad, " + out +
          "dq, const float *lse, const float *delta, AttentionShape shape) {\n  attentionQueryGrad<" + D +
          ">(q, k, v, grad, dq, lse, delta, shape);\n}\n" + bounds + "keyGrad" + name + inputs + in + "grad, " + out +
          "dk, " + out + "dv, const float *lse, const float *delta, AttentionShape shape) {\n  attentionKeyGrad<" + D +
          ">(q, k, v, grad, dk, dv, lse, delta, shape);\n}\n";
 }
 
-// One library per (head size, type), compiled when a test asks for it.
-const EmulatedModule &moduleFor(int headSize, const std::string &type) {
-  static std::map<std::pair<int, std::string>, EmulatedModule> modules;
-  auto key = std::make_pair(headSize, type);
-  if (!modules.count(key)) modules.emplace(key, compileWithDevice(kFiles, kernelsFor(headSize, type)));
+// One library per (head size, type, tier), compiled when a test asks for it.
+const EmulatedModule &moduleFor(int headSize, const std::string &type, bool tensorCores) {
+  static std::map<std::tuple<int, std::string, bool>, EmulatedModule> modules;
+  auto key = std::make_tuple(headSize, type, tensorCores);
+  if (!modules.count(key))
+    modules.emplace(key, compileWithDevice(tensorCores ? kMmaFiles : kFiles, kernelsFor(headSize, type, tensorCores)));
   return modules.at(key);
 }
 
@@ -61,11 +63,12 @@ struct Case {
   bool masked = false;
   int keyLength = -1; // -1: not given
   bool packed = false;
+  bool tensorCores = false;
   std::string name() const {
-    return "D " + std::to_string(headSize) + " " + type + " heads " + std::to_string(queryHeads) + "/" +
-           std::to_string(keyHeads) + " queries " + std::to_string(queries) + " keys " + std::to_string(keys) +
-           (causal ? " causal" : "") + " window " + std::to_string(window) + (masked ? " masked" : "") + " length " +
-           std::to_string(keyLength) + (packed ? " packed" : "");
+    return std::string(tensorCores ? "tensor cores, " : "") + "D " + std::to_string(headSize) + " " + type + " heads " +
+           std::to_string(queryHeads) + "/" + std::to_string(keyHeads) + " queries " + std::to_string(queries) +
+           " keys " + std::to_string(keys) + (causal ? " causal" : "") + " window " + std::to_string(window) +
+           (masked ? " masked" : "") + " length " + std::to_string(keyLength) + (packed ? " packed" : "");
   }
 };
 
@@ -172,13 +175,21 @@ void check(const Case &c) {
                  c.masked ? maskBytes.data() : nullptr,
                  c.keyLength >= 0 ? length.data() : nullptr};
 
-  const EmulatedModule &module = moduleFor(c.headSize, c.type);
+  const EmulatedModule &module = moduleFor(c.headSize, c.type, c.tensorCores);
   const std::string suffix = "_" + c.type + "_" + std::to_string(c.headSize);
   auto tiles = [](long long count, long long tile) { return static_cast<unsigned>((count + tile - 1) / tile); };
-  const long long forwardRows = D <= 64 ? 64 : D <= 128 ? 32 : 16, backwardRows = D <= 64 ? 32 : D <= 128 ? 16 : 8;
+  const size_t forwardShared = c.tensorCores ? 5 * 64 * ((D + 15) / 16 * 16 + 8) * 2 : 0;
+  const long long forwardRows = c.tensorCores || D <= 64 ? 64
+                                : D <= 128               ? 32
+                                                         : 16,
+                  backwardRows = D <= 64    ? 32
+                                 : D <= 128 ? 16
+                                            : 8;
   const unsigned backwardThreads = D <= 128 ? 128 : 64, heads = static_cast<unsigned>(c.batch * Hq);
-  ASSERT_EQ(messageOf(module.run("forward" + suffix, {.grid = {heads * tiles(c.queries, forwardRows)}, .block = {128}},
-                                 qv, kv, vv, ov, lse, shape)),
+  ASSERT_EQ(messageOf(module.run(
+                "forward" + suffix,
+                {.grid = {heads * tiles(c.queries, forwardRows)}, .block = {128}, .sharedBytes = forwardShared}, qv, kv,
+                vv, ov, lse, shape)),
             "");
   ASSERT_EQ(messageOf(module.run("delta" + suffix, {.grid = {tiles(heads * c.queries, 4)}, .block = {128}}, ov, gv,
                                  delta, shape)),
@@ -302,8 +313,69 @@ TEST(Attention, PackedLayoutAndTypes) {
 }
 
 TEST(Attention, CompilesForGpus) {
-  expectCompilesUnderNvrtc(deviceLibrary(kFiles) + kernelsFor(7, "float") + kernelsFor(64, "bf16") +
-                           kernelsFor(256, "f16"));
+  expectCompilesUnderNvrtc(deviceLibrary(kFiles) + kernelsFor(7, "float", false) + kernelsFor(64, "bf16", false) +
+                           kernelsFor(256, "f16", false));
+}
+
+// ---- the same on tensor cores --------------------------------------------------------------------------------------
+
+Case mma(int headSize, long long queries, long long keys, bool causal = true) {
+  Case c;
+  c.headSize = headSize, c.type = "bf16", c.queries = queries, c.keys = keys, c.causal = causal;
+  c.tensorCores = true;
+  return c;
+}
+template <class Change> Case with(Case c, Change change) {
+  change(c);
+  return c;
+}
+
+TEST(AttentionMma, HeadSizes) {
+  for (int headSize : {8, 16, 40, 64, 80, 128}) check(mma(headSize, 70, 70));
+}
+
+TEST(AttentionMma, RaggedLengths) {
+  for (auto [queries, keys] :
+       {std::array<long long, 2>{1, 1}, {17, 17}, {64, 64}, {130, 130}, {1, 200}, {65, 129}, {129, 65}, {130, 1}})
+    for (bool causal : {false, true}) check(mma(64, queries, keys, causal));
+}
+
+TEST(AttentionMma, GroupedHeads) {
+  check(with(mma(16, 70, 70), [](Case &c) { c.queryHeads = 6, c.keyHeads = 2; }));
+  check(with(mma(16, 20, 90, false), [](Case &c) { c.queryHeads = 4, c.keyHeads = 1; }));
+  check(with(mma(8, 66, 66), [](Case &c) { c.batch = 3, c.queryHeads = c.keyHeads = 12; })); // two groups of blocks
+}
+
+TEST(AttentionMma, WindowsAndMasks) {
+  for (long long window : {0, 5, 64, 100}) {
+    auto windowed = [&](Case &c) { c.window = window; };
+    check(with(mma(16, 200, 200), windowed));
+    check(with(mma(16, 50, 200, false), windowed));
+    check(with(mma(16, 200, 40), windowed));
+  }
+  check(with(mma(16, 150, 150, false), [](Case &c) { c.masked = true; }));
+  check(with(mma(16, 150, 150), [](Case &c) { c.window = 1, c.masked = true; })); // rows that see nothing
+}
+
+TEST(AttentionMma, KeyLengthOfACache) {
+  for (int length : {0, 1, 37, 64, 150}) {
+    check(with(mma(16, 1, 150), [&](Case &c) { c.keyLength = length; }));
+    check(with(mma(16, 70, 150), [&](Case &c) { c.keyLength = length; }));
+    check(with(mma(16, 8, 150, false), [&](Case &c) { c.keyLength = length, c.masked = true; }));
+  }
+}
+
+TEST(AttentionMma, PackedLayoutAndTypes) {
+  for (const char *type : {"bf16", "f16"}) {
+    check(with(mma(64, 130, 130), [&](Case &c) { c.type = type, c.packed = true; }));
+    check(with(mma(40, 66, 66), [&](Case &c) { c.type = type, c.packed = true, c.queryHeads = 4; }));
+  }
+}
+
+TEST(AttentionMma, CompilesForGpus) {
+  expectCompilesUnderNvrtc(deviceLibrary(kMmaFiles) + kernelsFor(40, "bf16", true) + kernelsFor(64, "f16", true) +
+                               kernelsFor(128, "bf16", true),
+                           {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120"});
 }
 
 } // namespace

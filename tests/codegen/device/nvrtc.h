@@ -2,6 +2,7 @@
 // where a toolkit puts it; tests skip where there is none.
 #pragma once
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "gtest/gtest.h"
 #include <dlfcn.h>
@@ -41,15 +42,16 @@ private:
   void *library = nullptr;
 };
 
-// Every architecture of the simt tier that CUDA 13 still compiles for. Warnings count as failures.
-inline void expectCompilesUnderNvrtc(llvm::StringRef source) {
+// By default the oldest that CUDA 13 compiles for and Hopper. Warnings count as failures.
+inline void expectCompilesUnderNvrtc(llvm::StringRef source,
+                                     llvm::ArrayRef<llvm::StringRef> architectures = {"sm_75", "sm_90a"}) {
   static const Nvrtc nvrtc;
   if (!nvrtc.found()) GTEST_SKIP() << "no libnvrtc here; the text is compiled for no GPU";
-  for (const char *architecture : {"sm_75", "sm_90a"}) {
+  for (llvm::StringRef architecture : architectures) {
     bool compiled = false;
     std::string log = nvrtc.compile(source, architecture, compiled);
-    EXPECT_TRUE(compiled) << architecture << ":\n" << log;
-    EXPECT_EQ(log.find("warning"), std::string::npos) << architecture << ":\n" << log;
+    EXPECT_TRUE(compiled) << architecture.str() << ":\n" << log;
+    EXPECT_EQ(log.find("warning"), std::string::npos) << architecture.str() << ":\n" << log;
   }
 }
 

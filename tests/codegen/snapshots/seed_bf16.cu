@@ -110,7 +110,7 @@ linear__bf16_256_2304(const bf16 *__restrict__ ln1, const bf16 *__restrict__ qkv
 //   %q, %k, %v = split %qkv {sizes = [768, 768, 768]}                          : bf16[B, 256, 768], bf16[B, 256, 768], bf16[B, 256, 768]
 //   %attention, %attention2 = attention %q, %k, %v {causal = true, heads = 12} : bf16[B, 256, 768], f32[B, 12, 256]
 // 2 ops -> 1 kernel; reads qkv, writes attention; saves 6 passes over [B, 256, 768].
-// grid = 48*B, block = 128, online softmax
+// grid = 48*B, block = 128, online softmax on CUDA cores: the kernel tier is simt
 extern "C" __global__ void __launch_bounds__(128)
 split_attention__bf16_256_768(const bf16 *__restrict__ qkv, bf16 *__restrict__ attention, i64 B) {
   const AttentionShape shape = {B, 12, 12, 256, 256,                            // batch, heads, key heads, queries, keys
@@ -550,7 +550,7 @@ embedding_add_layer_norm__bf16_256_768_v2(const float *__restrict__ emb_weight, 
 //   %q, %k, %v = split %qkv {sizes = [768, 768, 768]}                          : bf16[B, 256, 768], bf16[B, 256, 768], bf16[B, 256, 768]
 //   %attention, %attention2 = attention %q, %k, %v {causal = true, heads = 12} : bf16[B, 256, 768], f32[B, 12, 256]
 // 2 ops -> 1 kernel; reads qkv, writes attention attention2; saves 6 passes over [B, 256, 768].
-// grid = 48*B, block = 128, online softmax
+// grid = 48*B, block = 128, online softmax on CUDA cores: the kernel tier is simt
 extern "C" __global__ void __launch_bounds__(128)
 split_attention__bf16_256_768_v2(const bf16 *__restrict__ qkv, bf16 *__restrict__ attention, float *__restrict__ attention2, i64 B) {
   const AttentionShape shape = {B, 12, 12, 256, 256,                            // batch, heads, key heads, queries, keys

@@ -105,7 +105,7 @@ linear__f32_32_192(const float *__restrict__ ln1, const float *__restrict__ qkv_
 //   %q, %k, %v = split %qkv {sizes = [64, 64, 64]}                            : f32[B, 32, 64], f32[B, 32, 64], f32[B, 32, 64]
 //   %attention, %attention2 = attention %q, %k, %v {causal = true, heads = 2} : f32[B, 32, 64], f32[B, 2, 32]
 // 2 ops -> 1 kernel; reads qkv, writes attention; saves 6 passes over [B, 32, 64].
-// grid = 2*B, block = 128, online softmax
+// grid = 2*B, block = 128, online softmax on CUDA cores: the kernel tier is simt
 extern "C" __global__ void __launch_bounds__(128)
 split_attention__f32_32_64(const float *__restrict__ qkv, float *__restrict__ attention, i64 B) {
   const AttentionShape shape = {B, 2, 2, 32, 32,                                // batch, heads, key heads, queries, keys
@@ -452,7 +452,7 @@ embedding_add_layer_norm__f32_32_64_v2(const float *__restrict__ emb_weight, con
 //   %q, %k, %v = split %qkv {sizes = [64, 64, 64]}                            : f32[B, 32, 64], f32[B, 32, 64], f32[B, 32, 64]
 //   %attention, %attention2 = attention %q, %k, %v {causal = true, heads = 2} : f32[B, 32, 64], f32[B, 2, 32]
 // 2 ops -> 1 kernel; reads qkv, writes attention attention2; saves 6 passes over [B, 32, 64].
-// grid = 2*B, block = 128, online softmax
+// grid = 2*B, block = 128, online softmax on CUDA cores: the kernel tier is simt
 extern "C" __global__ void __launch_bounds__(128)
 split_attention__f32_32_64_v2(const float *__restrict__ qkv, float *__restrict__ attention, float *__restrict__ attention2, i64 B) {
   const AttentionShape shape = {B, 2, 2, 32, 32,                                // batch, heads, key heads, queries, keys

@@ -134,7 +134,8 @@ static llvm::Expected<std::string> buildLibrary(StringRef text) {
   std::vector<StringRef> flags = compilerFlags();
 
   llvm::SHA1 hash;
-  for (const std::string &part : {shim, root + "/tests/support/emulator/hooks.h"}) {
+  for (const std::string &part :
+       {shim, root + "/tests/support/emulator/shim_mma.h", root + "/tests/support/emulator/hooks.h"}) {
     auto header = readText(part);
     if (!header) return header.takeError();
     hash.update(*header);

@@ -14,7 +14,11 @@
 // GuardedBuffer or the dynamic shared memory. Built with AddressSanitizer, kernels are too, and overflows abort with a
 // report at the access; without it the guard bytes tell after the launch.
 //
-// Limits: no inline PTX, no clusters or cooperative launches, no textures; one launch at a time per process.
+// Tensor cores: the text's macro FUSOR_EMULATOR is set, and the instructions of codegen/device/mma_sm80.cuh are those
+// of shim_mma.h. A cp.async arrives as late as it may in even blocks (when it is waited for), at once in odd ones: a
+// missing wait shows in the first, a tile overwritten while others read it in the second.
+//
+// Limits: no other inline PTX, no clusters or cooperative launches, no textures; one launch at a time per process.
 #pragma once
 
 #include "tests/support/emulator/guarded_buffer.h"

@@ -16,7 +16,7 @@ struct Lane {
   void *dynamicShared = nullptr; // extern __shared__ memory of the block
 };
 
-enum class WarpOp : int { Sync, Shuffle, Ballot };
+enum class WarpOp : int { Sync, Shuffle, Ballot, Matrix };
 
 // Called by kernel code, on a fiber; they return when the scheduler says so. `line` is the line in the CUDA text.
 struct Hooks {

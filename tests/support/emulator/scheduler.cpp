@@ -32,7 +32,13 @@ struct Warp {
 };
 
 llvm::StringRef nameOf(WarpOp op) {
-  return op == WarpOp::Sync ? "__syncwarp" : op == WarpOp::Shuffle ? "__shfl_sync" : "a vote";
+  switch (op) {
+  case WarpOp::Sync: return "__syncwarp";
+  case WarpOp::Shuffle: return "__shfl_sync";
+  case WarpOp::Ballot: return "a vote";
+  case WarpOp::Matrix: return "a matrix instruction";
+  }
+  llvm_unreachable("a warp operation without a name");
 }
 
 class BlockRun {

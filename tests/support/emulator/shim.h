@@ -4,6 +4,7 @@
 //
 // A kernel that needs something missing here does not compile: add it here, with a test in tests/codegen/emulator_test.
 #pragma once
+#define FUSOR_EMULATOR 1
 #include "tests/support/emulator/hooks.h"
 #include <cmath>
 #include <cstring>
@@ -117,8 +118,10 @@ template <class... Parameters, unsigned... kIndex>
 void call(void (*kernel)(Parameters...), void **arguments, std::integer_sequence<unsigned, kIndex...>) {
   kernel(*static_cast<std::remove_reference_t<Parameters> *>(arguments[kIndex])...);
 }
+void forgetCopies(); // shim_mma.h: what an earlier block of this thread left in flight
 // What cuLaunchKernel does with kernelParams: arguments[i] points at the value of parameter i.
 template <class... Parameters> void launch(void (*kernel)(Parameters...), void **arguments) {
+  forgetCopies();
   call(kernel, arguments, std::make_integer_sequence<unsigned, sizeof...(Parameters)>());
 }
 
@@ -175,3 +178,5 @@ template <class T> T atomicExch(T *address, std::common_type_t<T> value) {
 template <class T> T atomicCAS(T *address, std::common_type_t<T> expected, std::common_type_t<T> value) {
   return fusor::emulator::atomically(address, [&](T old) { return old == expected ? value : old; });
 }
+
+#include "tests/support/emulator/shim_mma.h"

@@ -1,0 +1,146 @@
+// needs: types.cuh
+// Tensor-core instructions of sm_80 and later, one function each, and tiles of 16-bit elements in shared memory that
+// feed them. What a lane holds of a product d[16][8] += a[16][16] · b[16][8], with group = lane / 4, pair = lane % 4:
+//
+//   a[0..3]  rows group, group + 8, group, group + 8; columns 2 pair, 2 pair + 1 of the left, left, right, right half
+//   b0, b1   rows 2 pair, 2 pair + 1 of the upper and of the lower half; column group
+//   d[0..3]  row group: columns 2 pair, 2 pair + 1; row group + 8: the same
+//
+// So the sums of two neighbouring products, rounded and packed, are the `a` of a further one: no exchange between
+// lanes. Products are exact, sums f32. All lanes of a warp take part in ldmatrix and mma.
+
+#ifndef FUSOR_EMULATOR // which has these functions under the same names: tests/support/emulator/shim_mma.h
+__device__ inline u32 sharedAddress(const void *p) { return (u32)__cvta_generic_to_shared(p); }
+
+// Four 8x8 matrices. Lane l points at row l % 8 of matrix l / 8: 16 aligned bytes. The lane gets, of each, row `group`,
+// columns 2 pair and 2 pair + 1 (transposed: rows and columns change places).
+__device__ inline void ldmatrix4(u32 (&matrices)[4], const void *row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(matrices[0]), "=r"(matrices[1]), "=r"(matrices[2]), "=r"(matrices[3])
+               : "r"(sharedAddress(row))
+               : "memory");
+}
+__device__ inline void ldmatrix4Transposed(u32 (&matrices)[4], const void *row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(matrices[0]), "=r"(matrices[1]), "=r"(matrices[2]), "=r"(matrices[3])
+               : "r"(sharedAddress(row))
+               : "memory");
+}
+
+template <class T> __device__ void mma16x8x16(float (&sums)[4], const u32 (&a)[4], u32 b0, u32 b1);
+template <> __device__ inline void mma16x8x16<bf16>(float (&sums)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+               : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+template <> __device__ inline void mma16x8x16<f16>(float (&sums)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+               : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// 16 aligned bytes from device to shared memory, in the background; zeros where they do not exist (`from` is not read).
+__device__ inline void copyAsync16(void *to, const void *from, bool exists) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+               :
+               : "r"(sharedAddress(to)), "l"(from), "r"(exists ? 16 : 0)
+               : "memory");
+}
+// The copies since the last commit become a group; this thread waits until at most kInFlight newest groups are missing.
+// Other threads see them behind a barrier.
+__device__ inline void commitCopies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int kInFlight> __device__ inline void waitForCopies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kInFlight) : "memory");
+}
+
+// 2^x within 2 ulp; 2^-Inf = 0; results below 2^-126 are 0.
+__device__ inline float exp2Approximately(float x) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
+#endif
+
+// Two values rounded to T in one register, `low` in its lower half.
+template <class T> __device__ inline u32 packedPair(float low, float high) {
+  return (u32)fromFloat<T>(low).bits | (u32)fromFloat<T>(high).bits << 16;
+}
+#ifndef FUSOR_EMULATOR // one instruction with the same bits but for the payload of a NaN
+template <> __device__ inline u32 packedPair<bf16>(float low, float high) {
+  u32 pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
+template <> __device__ inline u32 packedPair<f16>(float low, float high) {
+  u32 pair;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
+#endif
+
+// [kRows][kColumns] of T in shared memory. Columns are padded with zeros to a multiple of 16, rows to an odd number of
+// 16-byte groups, so that eight neighbouring rows of ldmatrix meet no bank conflict. For blocks of kThreads threads.
+template <class T, int kRows, int kColumns, int kThreads> struct MmaTile {
+  static_assert(kColumns % 8 == 0, "16-byte groups of a row");
+  static constexpr int kWidth = (kColumns + 15) / 16 * 16;
+  static constexpr int kPitch = kWidth + 8;
+  static constexpr int kGroups = kWidth / 8;
+  T elements[kRows * kPitch];
+
+  __device__ const T *at(int row, int column) const { return elements + row * kPitch + column; }
+
+  // Starts copying; all threads of the block. `rows` rows exist from `source` on, the others become zeros.
+  __device__ void fill(const T *source, i64 rowStride, int rows) {
+#pragma unroll
+    for (int first = 0; first < kRows * kGroups; first += kThreads) {
+      const int i = first + threadIdx.x;
+      if (kRows * kGroups % kThreads != 0 && i >= kRows * kGroups) break;
+      const int row = i / kGroups, group = i % kGroups;
+      const bool exists = row < rows && (kColumns == kWidth || group * 8 < kColumns);
+      copyAsync16(elements + row * kPitch + group * 8, source + row * rowStride + group * 8, exists);
+    }
+  }
+  // Rows row .. row + 15, columns column .. column + 15 as an `a`.
+  __device__ void loadLeft(u32 (&a)[4], int row, int column) const {
+    const int lane = threadIdx.x % 32;
+    ldmatrix4(a, at(row + lane % 16, column + lane / 16 * 8));
+  }
+  // The same elements as two `b`s whose columns are tile rows row .. row + 7 (b[0], b[1]) and row + 8 .. row + 15
+  // (b[2], b[3]), and whose rows are tile columns: for a · tileᵀ.
+  __device__ void loadRightTransposed(u32 (&b)[4], int row, int column) const {
+    const int lane = threadIdx.x % 32;
+    ldmatrix4(b, at(row + lane % 8 + lane / 16 * 8, column + lane / 8 % 2 * 8));
+  }
+  // The same elements as two `b`s whose rows are tile rows, and whose columns are tile columns column .. column + 7 and
+  // column + 8 .. column + 15: for a · tile.
+  __device__ void loadRight(u32 (&b)[4], int row, int column) const {
+    const int lane = threadIdx.x % 32;
+    ldmatrix4Transposed(b, at(row + lane % 16, column + lane / 16 * 8));
+  }
+
+  // Rows row .. row + 15 of sums[kWidth / 8] (of one warp, times `low` for rows group, `high` for rows group + 8),
+  // rounded to T, through this tile into memory in 16-byte words. `rows` rows of the tile exist from `target` on. One
+  // warp; the 16 rows are its own.
+  __device__ void store(T *target, i64 rowStride, int rows, int row, const float (&sums)[kWidth / 8][4], float low,
+                        float high) {
+    const int lane = threadIdx.x % 32, group = lane / 4, pair = lane % 4;
+    __syncwarp(); // what this warp's lanes still read of the rows
+#pragma unroll
+    for (int n = 0; n < kWidth / 8; ++n) {
+      *(u32 *)(elements + (row + group) * kPitch + n * 8 + pair * 2) =
+          packedPair<T>(sums[n][0] * low, sums[n][1] * low);
+      *(u32 *)(elements + (row + group + 8) * kPitch + n * 8 + pair * 2) =
+          packedPair<T>(sums[n][2] * high, sums[n][3] * high);
+    }
+    __syncwarp();
+    constexpr int kStored = kColumns / 8; // groups of a row
+#pragma unroll
+    for (int first = 0; first < 16 * kStored; first += 32) {
+      const int i = first + lane, r = row + i / kStored, c = i % kStored * 8;
+      if ((16 * kStored % 32 == 0 || i < 16 * kStored) && r < rows)
+        *(uint4 *)(target + r * rowStride + c) = *(const uint4 *)at(r, c);
+    }
+  }
+};
