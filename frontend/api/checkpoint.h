@@ -25,6 +25,9 @@ llvm::Expected<llvm::json::Object> readCheckpointInfo(llvm::StringRef folder);
 llvm::Error loadCheckpoint(runtime::Program &program, llvm::StringRef folder, bool states,
                            std::vector<std::string> *missing = nullptr);
 
+/// "blocks.0.qkv.input.scale": in fp8.safetensors.
+bool isFp8State(llvm::StringRef name);
+
 /// Fills the params from one safetensors file, other float types converted.
 llvm::Error loadParameters(runtime::Program &program, llvm::StringRef file);
 

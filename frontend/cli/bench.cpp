@@ -44,11 +44,12 @@ HostTensor filled(const ir::TensorType &type, const ir::SymbolValues &symbols) {
   return tensor;
 }
 
-llvm::Expected<Timing> timeJob(Job job, const CommonOptions &common, const ChosenDevice &device, ir::DType precision,
+llvm::Expected<Timing> timeJob(Job job, const CommonOptions &common, const ChosenDevice &device, Precision precision,
                                int64_t warmup, int64_t iterations) {
   CompileRequest request(deviceSettings(common));
   request.pipeline = job.pipeline;
-  request.passes.precision = precision;
+  request.passes.precision = precision.dtype;
+  if (precision.fp8) request.passes.fp8.emplace();
   auto compiled = compileModule(std::move(job.module), device, std::move(request));
   if (!compiled) return compiled.takeError();
   runtime::Program &program = *compiled->program;
@@ -157,12 +158,12 @@ struct Roofline {
 llvm::Expected<Roofline> measureRoofline(const CommonOptions &common, const ChosenDevice &device) {
   CommonOptions quiet = common;
   quiet.dump.clear();
-  auto product = timeJob(gemm(1024, 1024, 1024), quiet, device, ir::DType::f32, 1, 5);
+  auto product = timeJob(gemm(1024, 1024, 1024), quiet, device, Precision{ir::DType::f32}, 1, 5);
   if (!product) return product.takeError();
   constexpr int64_t kElements = 1 << 22; // larger than caches: 16 MiB in, 16 MiB out
   auto copied =
       timeJob({"copy", "", moduleOf("copy", [&](Builder &b) { b.output(b.input("x", f32, {kElements}) * 2.0); })},
-              quiet, device, ir::DType::f32, 1, 5);
+              quiet, device, Precision{ir::DType::f32}, 1, 5);
   if (!copied) return copied.takeError();
   return Roofline{product->flops / product->minMs, 2.0 * 4 * kElements / copied->minMs};
 }
@@ -173,18 +174,19 @@ llvm::Error benchAll(Console &console, const CommonOptions &common, const BenchO
   if (!device->note.empty()) console.note(device->note);
   std::vector<std::string> precisions = o.precisions;
   if (precisions.empty()) precisions = {"bf16"};
-  std::vector<ir::DType> dtypes;
+  std::vector<Precision> chosen;
   for (const std::string &text : precisions) {
     auto precision = parsePrecision(text);
     if (!precision) return precision.takeError();
-    dtypes.push_back(*precision);
+    chosen.push_back(*precision);
   }
   auto roofline = measureRoofline(common, *device);
   if (!roofline) return roofline.takeError();
   console.say(llvm::formatv("{0}: {1:f1} GFLOP/s in an f32 GEMM, {2:f1} GB/s", device->name, roofline->flopsPerMs / 1e6,
                             roofline->bytesPerMs / 1e6)
                   .str());
-  for (ir::DType precision : dtypes) {
+  for (Precision precision : chosen) {
+    std::string precisionName = precision.fp8 ? "fp8" : ir::name(precision.dtype).str();
     auto job = makeJob(o);
     if (!job) return job.takeError();
     std::string what = job->what, shape = job->shape;
@@ -195,7 +197,7 @@ llvm::Error benchAll(Console &console, const CommonOptions &common, const BenchO
     console.object({{"what", what},
                     {isModel ? "config" : "shape", shape},
                     {"batch", isModel ? llvm::json::Value(o.batch) : llvm::json::Value(nullptr)},
-                    {"precision", ir::name(precision)},
+                    {"precision", precisionName},
                     {"device", device->name},
                     {"ms", timing->ms},
                     {"ms_min", timing->minMs},
@@ -205,7 +207,7 @@ llvm::Error benchAll(Console &console, const CommonOptions &common, const BenchO
                     {"roofline", share}});
     console.result(llvm::formatv("{0} {1} {2}: {3:f3} ms ({4:f3} to {5:f3}), {6}, {7:f4} TFLOP/s, {8:f0} % of the "
                                  "roofline",
-                                 what, shape, ir::name(precision), timing->ms, timing->minMs, timing->maxMs,
+                                 what, shape, precisionName, timing->ms, timing->minMs, timing->maxMs,
                                  bytesText(timing->peakBytes), tflops, 100 * share)
                        .str());
   }
