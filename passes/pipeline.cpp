@@ -27,7 +27,8 @@ const Step kSteps[] = {
     {{"simplify", simplify, "first: everything below sees less"}, true, true},
     // slot: lift                 small-op patterns of imports -> big ops
     {{"precision", precision, "on the forward function: the backward one follows from its dtypes"}, true, true},
-    {{"fp8-insert", fp8Insert, "when it is known which GEMMs are in bf16; the gradient rules then take the right copies"},
+    {{"fp8-insert", fp8Insert,
+      "when it is known which GEMMs are in bf16; the gradient rules then take the right copies"},
      true,
      true},
     {{"gradient", gradient, "before the optimizer, which consumes `grad @w`"}, false, true},

@@ -38,11 +38,11 @@ llvm::json::Value number(float value) {
 
 llvm::json::Object toJson(const passes::DelayedScaling &r) {
   return llvm::json::Object{{"format", r.format == passes::Fp8Format::hybrid ? "hybrid" : "e4m3"},
-          {"amax_history", r.amaxHistory},
-          {"amax_algo", r.amaxAlgo == passes::AmaxAlgo::max ? "max" : "most_recent"},
-          {"margin", r.margin},
-          {"wgrad", r.wgrad},
-          {"select", r.select}};
+                            {"amax_history", r.amaxHistory},
+                            {"amax_algo", r.amaxAlgo == passes::AmaxAlgo::max ? "max" : "most_recent"},
+                            {"margin", r.margin},
+                            {"wgrad", r.wgrad},
+                            {"select", r.select}};
 }
 
 passes::DelayedScaling fp8FromJson(const llvm::json::Object &object) {

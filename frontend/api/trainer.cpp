@@ -187,7 +187,7 @@ private:
   float lr_ = std::numeric_limits<float>::quiet_NaN();
   std::deque<Unread> unread_; // at most two
   std::optional<Fp8Trace> trace_;
-  double sum_ = 0;            // of the losses of the oldest unread step's micro-batches
+  double sum_ = 0; // of the losses of the oldest unread step's micro-batches
   Clock::time_point since_ = Clock::now();
   std::vector<double> hostMs_; // of each step: what the host did while no step waited for it
 };
@@ -198,9 +198,10 @@ llvm::Error checkHistory(const TrainSettings &s, const llvm::json::Object &info)
   if (!s.fp8 || !saved) return llvm::Error::success();
   int64_t length = fp8FromJson(*saved).amaxHistory;
   if (length == s.fp8->amaxHistory) return llvm::Error::success();
-  return inputError("the checkpoint '{0}' has amax histories of {1} steps, --amax-history is {2}: leave it out, or start "
-                    "a new run from its model.safetensors with --init",
-                    s.resumeFolder, length, s.fp8->amaxHistory);
+  return inputError(
+      "the checkpoint '{0}' has amax histories of {1} steps, --amax-history is {2}: leave it out, or start "
+      "a new run from its model.safetensors with --init",
+      s.resumeFolder, length, s.fp8->amaxHistory);
 }
 
 llvm::Expected<Compiled> compileTraining(const TrainSettings &s, const ChosenDevice &device) {

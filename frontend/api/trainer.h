@@ -1,9 +1,9 @@
 // Training a MiniGPT from settings: what `fusor train` and `fusor demo` do, without any printing.
 #pragma once
 #include "frontend/api/device.h"
+#include "frontend/api/fp8_state.h"
 #include "frontend/api/schedule.h"
 #include "frontend/nn/modules.h"
-#include "frontend/api/fp8_state.h"
 #include "ir/types/dtype.h"
 #include "passes/options.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -32,7 +32,7 @@ struct TrainSettings {
 
   std::string tokensFile, initFile; // empty: none
   std::string saveFolder, resumeFolder;
-  std::string fp8Trace; // a file: the FP8 state after each step, a JSON line each
+  std::string fp8Trace;  // a file: the FP8 state after each step, a JSON line each
   int64_t saveEvery = 0; // 0: at the end only
   DeviceSettings device;
 };

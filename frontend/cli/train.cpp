@@ -44,8 +44,11 @@ void sayFp8(Console &console, const TrainSummary &s) {
   for (const Fp8State &tensor : s.fp8) {
     std::string history;
     size_t first = tensor.history.size() > 8 ? tensor.history.size() - 8 : 0; // the newest
-    for (float amax : llvm::makeArrayRef(tensor.history).drop_front(first)) history += llvm::formatv(" {0}", llvm::format("%g", amax));
-    console.say(llvm::formatv("{0,-28} scale {1}, newest amaxes{2}", tensor.tensor, llvm::format("%g", tensor.scale), history).str());
+    for (float amax : llvm::makeArrayRef(tensor.history).drop_front(first))
+      history += llvm::formatv(" {0}", llvm::format("%g", amax));
+    console.say(
+        llvm::formatv("{0,-28} scale {1}, newest amaxes{2}", tensor.tensor, llvm::format("%g", tensor.scale), history)
+            .str());
   }
   std::string gemms;
   for (const auto &[type, count] : s.gemms)

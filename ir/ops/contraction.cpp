@@ -126,8 +126,9 @@ llvm::SmallVector<Value, 4> linearGradient(const GradientSite &g) {
   DType wide = x.dtype() == DType::f64 ? DType::f64 : DType::f32, narrow = resultType(g.op.site());
   bool inFp8 = isQuantised(x) && isQuantised(w) && isQuantised(dy);
   Value dyPlain = inFp8 ? Value() : isQuantised(x) ? unquantised(b, dy, narrow) : b.cast(dy, x.dtype());
-  Value dx = inFp8 ? b.op("linear_input_grad", {dy, w}, {{"out", narrow}})
-                   : b.op("linear_input_grad", {dyPlain, isQuantised(w) ? b.op("dequantize", {w}, {{"to", narrow}}) : w});
+  Value dx = inFp8
+                 ? b.op("linear_input_grad", {dy, w}, {{"out", narrow}})
+                 : b.op("linear_input_grad", {dyPlain, isQuantised(w) ? b.op("dequantize", {w}, {{"to", narrow}}) : w});
   Value dw;
   if (inFp8 && !g.op.attr<bool>("plain_wgrad"))
     dw = b.op("linear_weight_grad", {dy, x}, {{"out", wide}});

@@ -1,6 +1,6 @@
 // FP8: quantize, dequantize, the delayed-scaling update, and the marker that asks for a quantised gradient.
-// A quantised tensor is one value of one type, data and scale together: value = data / scale. Kernels see its two parts:
-// passes/fp8/fold.h takes `quantize` apart into `fp8_cast` and `amax`, whose results are plain tensors.
+// A quantised tensor is one value of one type, data and scale together: value = data / scale. Kernels see its two
+// parts: passes/fp8/fold.h takes `quantize` apart into `fp8_cast` and `amax`, whose results are plain tensors.
 #include "ir/ops/families.h"
 #include "ir/ops/op_builder.h"
 #include <limits>

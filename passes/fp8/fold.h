@@ -7,8 +7,8 @@
 //   %m = grad_quantize %y, @g                %y itself: its gradient has been taken
 //
 // A multiplication by 1 / scale, per scale, after the sum: the dequantisation is folded into the GEMM, and every
-// rounding is still in the IR. So FP8 needs no kernel class of its own, and whatever runs plain FP8 tensors emulates any
-// recipe with the same values: the CPU, CUDA cores, tensor cores. `derived @w.fp8 = quantize(@w, @w.scale)` becomes
+// rounding is still in the IR. So FP8 needs no kernel class of its own, and whatever runs plain FP8 tensors emulates
+// any recipe with the same values: the CPU, CUDA cores, tensor cores. `derived @w.fp8 = quantize(@w, @w.scale)` becomes
 // fp8_cast(@w, @w.scale).
 #pragma once
 #include "passes/context.h"

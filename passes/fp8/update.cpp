@@ -23,8 +23,7 @@ CollectedByTensor collect(ir::Function &function, ir::Builder &b) {
   for (ir::Op *op : function.block().opPointers()) {
     if (!op->is("quantize") || !op->operand(1).isPersistent()) continue;
     std::string tensor = tensorOf(op->operand(1).name()).str();
-    bool isUpdated =
-        llvm::any_of(entries, [&](const ir::ReturnEntry &e) { return e.name == op->operand(1).name(); });
+    bool isUpdated = llvm::any_of(entries, [&](const ir::ReturnEntry &e) { return e.name == op->operand(1).name(); });
     if (tensor.empty() || isUpdated || !function.module().persistent(historyName(tensor))) continue;
     auto [it, isNew] = tensors.insert({tensor, {op->operand(1), op->result(1), op->attr<ir::DType>("dtype")}});
     if (!isNew) it->second.amax = b.op("max", {it->second.amax, op->result(1)});

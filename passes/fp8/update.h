@@ -2,8 +2,10 @@
 //
 //   %q, %a = quantize %x, @fc.input.scale                     %q, %a = quantize %x, @fc.input.scale
 //   ...                                                  =>   ...
-//   return %loss                                              %h, %s = amax_update @fc.input.amax_history, @fc.input.scale, %a
-//                                                             return %loss, @fc.input.amax_history = %h, @fc.input.scale = %s
+//   return %loss                                              %h, %s = amax_update @fc.input.amax_history,
+//   @fc.input.scale, %a
+//                                                             return %loss, @fc.input.amax_history = %h,
+//                                                             @fc.input.scale = %s
 //
 // Several quantizes with one scale (a layer that is used twice) give the largest of their amaxes. With micro-batches,
 // @accumulate keeps the largest so far in slot 0 of the history, the one being collected, and @train_step takes it from

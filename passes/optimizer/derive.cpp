@@ -18,7 +18,14 @@ std::string derivedValue(ir::Module &module, llvm::StringRef op, llvm::ArrayRef<
   for (unsigned i = 1; module.persistent(name); ++i) // somebody has a parameter of that name
     name = sources[0] + "." + suffix.str() + "." + std::to_string(i);
   llvm::SmallVector<std::string, 2> from(sources.begin(), sources.end());
-  module.addPersistent({ir::PersistentKind::derived, name, type, {}, nullptr, op.str(), std::move(from), std::move(attrs),
+  module.addPersistent({ir::PersistentKind::derived,
+                        name,
+                        type,
+                        {},
+                        nullptr,
+                        op.str(),
+                        std::move(from),
+                        std::move(attrs),
                         module.persistent(sources[0])->location});
   return name;
 }

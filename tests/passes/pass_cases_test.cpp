@@ -1,4 +1,5 @@
-// Runs tests/passes/*.fir: "// RUN: fusor opt --passes=a,b [--precision=bf16] [--disable-rule=R] [--fuel=N] [--fp8=all|REGEX]
+// Runs tests/passes/*.fir: "// RUN: fusor opt --passes=a,b [--precision=bf16] [--disable-rule=R] [--fuel=N]
+// [--fp8=all|REGEX]
 // [--fp8-format=e4m3] ...".
 #include "frontend/text/parser.h"
 #include "ir/ops/op_def.h"
