@@ -51,8 +51,7 @@ template <int kHeadSize, class T> struct AttentionMmaForward {
   __device__ AttentionMmaForward(const AttentionSight &sight, i64 firstRow)
       : low(sight, firstRow + threadIdx.x % 32 / 4), high(sight, firstRow + threadIdx.x % 32 / 4 + 8) {
     largest[0] = largest[1] = -bitsToFloat(0x7f800000u), total[0] = total[1] = 0;
-#pragma unroll
-    for (int n = 0; n < kWidth / 8; ++n) sums[n][0] = sums[n][1] = sums[n][2] = sums[n][3] = 0;
+    clear(sums);
   }
 
   // Keys firstKey .. firstKey + 63. kEdge: some key is not seen by some row; `steps`: no row of this warp sees keys
@@ -60,18 +59,13 @@ template <int kHeadSize, class T> struct AttentionMmaForward {
   template <bool kEdge>
   __device__ void addKeys(const Tile &k, const Tile &v, int firstKey, int steps, const u8 *mask, float scale) {
     float scores[kKeys / 8][4]; // then weights
+    clear(scores);
+    if (!kEdge || steps >= kKeys / 16) {
+      k.template addTransposed<kKeys / 8>(scores, query, 0);
+    } else {
 #pragma unroll
-    for (int n = 0; n < kKeys / 8; ++n) scores[n][0] = scores[n][1] = scores[n][2] = scores[n][3] = 0;
-#pragma unroll
-    for (int n = 0; n < kKeys / 16; ++n) {
-      if (kEdge && n >= steps) break;
-#pragma unroll
-      for (int d = 0; d < kWidth / 16; ++d) {
-        u32 b[4];
-        k.loadRightTransposed(b, n * 16, d * 16);
-        mma16x8x16<T>(scores[2 * n], query[d], b[0], b[1]);
-        mma16x8x16<T>(scores[2 * n + 1], query[d], b[2], b[3]);
-      }
+      for (int n = 0; n < kKeys / 16 - 1; ++n)
+        if (n < steps) k.template addTransposed<2>(scores + 2 * n, query, n * 16);
     }
     if (kEdge) {
 #pragma unroll
@@ -105,20 +99,14 @@ template <int kHeadSize, class T> struct AttentionMmaForward {
 #pragma unroll
       for (int n = 0; n < kWidth / 8; ++n) sums[n][2 * r] *= shrink, sums[n][2 * r + 1] *= shrink;
     }
+    u32 weights[kKeys / 16][4];
+    packLeft<T>(weights, scores);
+    if (!kEdge || steps >= kKeys / 16) {
+      v.template add<kKeys / 16>(sums, weights, 0);
+    } else {
 #pragma unroll
-    for (int n = 0; n < kKeys / 16; ++n) {
-      if (kEdge && n >= steps) break;
-      const u32 weights[4] = {packedPair<T>(scores[2 * n][0], scores[2 * n][1]),
-                              packedPair<T>(scores[2 * n][2], scores[2 * n][3]),
-                              packedPair<T>(scores[2 * n + 1][0], scores[2 * n + 1][1]),
-                              packedPair<T>(scores[2 * n + 1][2], scores[2 * n + 1][3])};
-#pragma unroll
-      for (int d = 0; d < kWidth / 16; ++d) {
-        u32 b[4];
-        v.loadRight(b, n * 16, d * 16);
-        mma16x8x16<T>(sums[2 * d], weights, b[0], b[1]);
-        mma16x8x16<T>(sums[2 * d + 1], weights, b[2], b[3]);
-      }
+      for (int n = 0; n < kKeys / 16 - 1; ++n)
+        if (n < steps) v.template add<1>(sums, weights + n, n * 16);
     }
   }
 };
@@ -155,10 +143,7 @@ __device__ inline void attentionForwardMma(HeadView<const T> q, HeadView<const T
   for (int firstKey = start; firstKey < last.high; firstKey += 64, stage ^= 1) {
     waitForCopies<0>();
     __syncthreads(); // this tile is there for all, and all are done with the one before
-    if (firstKey == start) {
-#pragma unroll
-      for (int d = 0; d < Warp::kWidth / 16; ++d) queryTile.loadLeft(warp.query[d], warpRow, d * 16);
-    }
+    if (firstKey == start) queryTile.loadLeft(warp.query, warpRow);
     if (firstKey + 64 < last.high) fetch(firstKey + 64, stage ^ 1);
     const bool all = !sight.mask && firstKey >= last.low && firstKey + 64 <= first.high;
     if (all)

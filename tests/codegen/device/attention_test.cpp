@@ -12,21 +12,32 @@ using namespace fusor::codegen::tests;
 namespace {
 
 const std::vector<llvm::StringRef> kFiles = {"attention_simt.cuh", "attention_backward_simt.cuh"};
-const std::vector<llvm::StringRef> kMmaFiles = {"attention_mma.cuh", "attention_backward_simt.cuh"};
+const std::vector<llvm::StringRef> kMmaFiles = {"attention_mma.cuh", "attention_backward_mma.cuh"};
 
 std::string kernelsFor(int headSize, const std::string &type, bool tensorCores) {
   const std::string D = std::to_string(headSize), name = "_" + type + "_" + D;
   const std::string in = "HeadView<const " + type + "> ", out = "HeadView<" + type + "> ";
   const std::string inputs = "(" + in + "q, " + in + "k, " + in + "v, ";
-  const std::string bounds = "extern \"C\" __global__ void __launch_bounds__(128) ";
-  return bounds + "forward" + name + inputs + out + "o, float *lse, AttentionShape shape) {\n  attentionForward" +
-         (tensorCores ? "Mma<" : "<") + D + ">(q, k, v, o, lse, shape);\n}\n" + bounds + "delta" + name + "(" + in +
-         "o, " + in + "grad, float *delta, AttentionShape shape) {\n  attentionDelta<" + D +
-         ">(o, grad, delta, shape);\n}\n" + bounds + "queryGrad" + name + inputs + in + "grad, " + out +
-         "dq, const float *lse, const float *delta, AttentionShape shape) {\n  attentionQueryGrad<" + D +
-         ">(q, k, v, grad, dq, lse, delta, shape);\n}\n" + bounds + "keyGrad" + name + inputs + in + "grad, " + out +
-         "dk, " + out + "dv, const float *lse, const float *delta, AttentionShape shape) {\n  attentionKeyGrad<" + D +
-         ">(q, k, v, grad, dk, dv, lse, delta, shape);\n}\n";
+  const std::string sums = ", const float *lse, const float *delta, AttentionShape shape) {\n  ";
+  auto kernel = [&](const char *kernelName, const std::string &rest) {
+    return "extern \"C\" __global__ void __launch_bounds__(128) " + std::string(kernelName) + name + rest + "\n}\n";
+  };
+  const std::string mma = tensorCores ? "Mma<" : "<";
+  std::string text = kernel("forward", inputs + out + "o, float *lse, AttentionShape shape) {\n  attentionForward" +
+                                           mma + D + ">(q, k, v, o, lse, shape);");
+  if (tensorCores) {
+    text += kernel("queryGrad", inputs + in + "o, " + in + "grad, " + out +
+                                    "dq, const float *lse, float *delta, AttentionShape shape) {\n  "
+                                    "attentionQueryGradMma<" +
+                                    D + ">(q, k, v, o, grad, dq, lse, delta, shape);");
+  } else {
+    text += kernel("delta", "(" + in + "o, " + in + "grad, float *delta, AttentionShape shape) {\n  attentionDelta<" +
+                                D + ">(o, grad, delta, shape);");
+    text += kernel("queryGrad", inputs + in + "grad, " + out + "dq" + sums + "attentionQueryGrad<" + D +
+                                    ">(q, k, v, grad, dq, lse, delta, shape);");
+  }
+  return text + kernel("keyGrad", inputs + in + "grad, " + out + "dk, " + out + "dv" + sums + "attentionKeyGrad" + mma +
+                                      D + ">(q, k, v, grad, dk, dv, lse, delta, shape);");
 }
 
 // One library per (head size, type, tier), compiled when a test asks for it.
@@ -178,31 +189,28 @@ void check(const Case &c) {
   const EmulatedModule &module = moduleFor(c.headSize, c.type, c.tensorCores);
   const std::string suffix = "_" + c.type + "_" + std::to_string(c.headSize);
   auto tiles = [](long long count, long long tile) { return static_cast<unsigned>((count + tile - 1) / tile); };
-  const size_t forwardShared = c.tensorCores ? 5 * 64 * ((D + 15) / 16 * 16 + 8) * 2 : 0;
-  const long long forwardRows = c.tensorCores || D <= 64 ? 64
-                                : D <= 128               ? 32
-                                                         : 16,
-                  backwardRows = D <= 64    ? 32
-                                 : D <= 128 ? 16
-                                            : 8;
+  const long long forwardRows = c.tensorCores || D <= 64 ? 64 : D <= 128 ? 32 : 16;
+  const long long backwardRows = c.tensorCores ? 64 : D <= 64 ? 32 : D <= 128 ? 16 : 8;
   const unsigned backwardThreads = D <= 128 ? 128 : 64, heads = static_cast<unsigned>(c.batch * Hq);
-  ASSERT_EQ(messageOf(module.run(
-                "forward" + suffix,
-                {.grid = {heads * tiles(c.queries, forwardRows)}, .block = {128}, .sharedBytes = forwardShared}, qv, kv,
-                vv, ov, lse, shape)),
-            "");
-  ASSERT_EQ(messageOf(module.run("delta" + suffix, {.grid = {tiles(heads * c.queries, 4)}, .block = {128}}, ov, gv,
-                                 delta, shape)),
-            "");
-  ASSERT_EQ(messageOf(module.run("queryGrad" + suffix,
-                                 {.grid = {heads * tiles(c.queries, backwardRows)}, .block = {backwardThreads}}, qv, kv,
-                                 vv, gv, dqv, lse, delta, shape)),
-            "");
-  ASSERT_EQ(messageOf(module.run("keyGrad" + suffix,
-                                 {.grid = {static_cast<unsigned>(c.batch * Hk) * tiles(c.keys, backwardRows)},
-                                  .block = {backwardThreads}},
-                                 qv, kv, vv, gv, dkv, dvv, lse, delta, shape)),
-            "");
+  const size_t rowBytes = c.tensorCores ? ((D + 15) / 16 * 16 + 8) * 2 : 0, moving = D <= 64 ? 64 : 32; // shared memory
+  const size_t backwardShared = c.tensorCores ? (2 * 64 + 4 * moving) * rowBytes : 0;
+  auto launch = [&](unsigned blocks, unsigned threads, size_t sharedBytes) {
+    return fusor::emulator::LaunchShape{.grid = {blocks}, .block = {threads}, .sharedBytes = sharedBytes};
+  };
+  const auto forward = launch(heads * tiles(c.queries, forwardRows), 128, 5 * 64 * rowBytes);
+  ASSERT_EQ(messageOf(module.run("forward" + suffix, forward, qv, kv, vv, ov, lse, shape)), "");
+  const auto byQuery =
+      launch(heads * tiles(c.queries, backwardRows), backwardThreads, c.tensorCores ? backwardShared + 64 * 4 : 0);
+  if (c.tensorCores) {
+    ASSERT_EQ(messageOf(module.run("queryGrad" + suffix, byQuery, qv, kv, vv, ov, gv, dqv, lse, delta, shape)), "");
+  } else {
+    ASSERT_EQ(
+        messageOf(module.run("delta" + suffix, launch(tiles(heads * c.queries, 4), 128, 0), ov, gv, delta, shape)), "");
+    ASSERT_EQ(messageOf(module.run("queryGrad" + suffix, byQuery, qv, kv, vv, gv, dqv, lse, delta, shape)), "");
+  }
+  const auto byKey = launch(static_cast<unsigned>(c.batch * Hk) * tiles(c.keys, backwardRows), backwardThreads,
+                            c.tensorCores ? backwardShared + 4 * moving * 4 : 0);
+  ASSERT_EQ(messageOf(module.run("keyGrad" + suffix, byKey, qv, kv, vv, gv, dkv, dvv, lse, delta, shape)), "");
   for (Tensor *tensor : {&out, &dq, &dk, &dv, &packedGrad, &packed, &q, &k, &v})
     ASSERT_EQ(messageOf(tensor->bytes.check("tensor")), "");
 
@@ -373,8 +381,7 @@ TEST(AttentionMma, PackedLayoutAndTypes) {
 }
 
 TEST(AttentionMma, CompilesForGpus) {
-  expectCompilesUnderNvrtc(deviceLibrary(kMmaFiles) + kernelsFor(40, "bf16", true) + kernelsFor(64, "f16", true) +
-                               kernelsFor(128, "bf16", true),
+  expectCompilesUnderNvrtc(deviceLibrary(kMmaFiles) + kernelsFor(40, "f16", true) + kernelsFor(128, "bf16", true),
                            {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120"});
 }
 

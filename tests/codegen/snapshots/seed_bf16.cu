@@ -1309,7 +1309,7 @@ linear_input_grad__bf16_256_768_v2(const bf16 *__restrict__ d_mid, const bf16 *_
 //   %d_q, %d_k, %d_v = attention_grad %d_attention, %q, %k, %v, %attention, %x {causal = true, heads = 12} : bf16[B, 256, 768], bf16[B, 256, 768], bf16[B, 256, 768]
 //   %d_qkv = concat %d_q, %d_k, %d_v                  : bf16[B, 256, 2304]
 // 3 ops -> several kernels, this is step 'delta'; reads qkv d_attention attention x, writes d_qkv.
-// grid = ceil(3072*B / 4), block = 128, a warp a row: delta = sum(dy * y)
+// grid = ceil(3072*B / 4), block = 128, a warp a row: delta = sum(dy * y); on CUDA cores: the kernel tier is simt
 extern "C" __global__ void __launch_bounds__(128)
 split_attention_grad_concat__bf16_256_2304_delta(const bf16 *__restrict__ d_attention, const bf16 *__restrict__ attention, float *__restrict__ delta, i64 B) {
   const AttentionShape shape = {B, 12, 12, 256, 256,                            // batch, heads, key heads, queries, keys

@@ -1122,7 +1122,7 @@ linear_input_grad__f32_32_64_v3(const float *__restrict__ d_mid, const float *__
 //   %d_q, %d_k, %d_v = attention_grad %d_attention, %q, %k, %v, %attention, %x {causal = true, heads = 2} : f32[B, 32, 64], f32[B, 32, 64], f32[B, 32, 64]
 //   %d_qkv = concat %d_q, %d_k, %d_v               : f32[B, 32, 192]
 // 3 ops -> several kernels, this is step 'delta'; reads qkv d_attention attention x, writes d_qkv.
-// grid = ceil(64*B / 4), block = 128, a warp a row: delta = sum(dy * y)
+// grid = ceil(64*B / 4), block = 128, a warp a row: delta = sum(dy * y); on CUDA cores: the kernel tier is simt
 extern "C" __global__ void __launch_bounds__(128)
 split_attention_grad_concat__f32_32_192_delta(const float *__restrict__ d_attention, const float *__restrict__ attention, float *__restrict__ delta, i64 B) {
   const AttentionShape shape = {B, 2, 2, 32, 32,                                // batch, heads, key heads, queries, keys
