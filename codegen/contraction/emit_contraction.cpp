@@ -70,7 +70,7 @@ private:
       k.code().line("return acc;");
       return std::string();
     });
-    return emitLoop(body_, plan_.epilogue, set_, product);
+    return emitLoop(body_, plan_.epilogue, set_, ProductPlace{product, isDouble_ ? DType::f64 : DType::f32});
   }
 
   CodeWriter::Block openEpilogue(KernelBuilder &k) {

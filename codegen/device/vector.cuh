@@ -23,32 +23,57 @@ template <> struct WordOf<4> { typedef u32 type; };
 template <> struct WordOf<2> { typedef u16 type; };
 template <> struct WordOf<1> { typedef u8 type; };
 
+template <class T, int kCount> using VectorOf = typename WordOf<VectorWord<T, kCount>::kBytes>::type;
+
 template <class T, int kCount> __device__ inline bool vectorAligned(const void *p) {
   return (u64)p % VectorWord<T, kCount>::kBytes == 0;
 }
 
-template <class T, int kCount> __device__ inline void loadVector(const T *p, ComputeOf<T> (&values)[kCount]) {
-  typedef typename WordOf<VectorWord<T, kCount>::kBytes>::type Word;
-  constexpr int kWords = VectorWord<T, kCount>::kWords;
-  union {
-    Word words[kWords];
-    T elements[kCount];
-  } raw;
-#pragma unroll
-  for (int i = 0; i < kWords; ++i) raw.words[i] = ((const Word *)p)[i];
+// A vector between memory and arithmetic.
+template <class T, int kCount> union VectorBits {
+  VectorOf<T, kCount> words[VectorWord<T, kCount>::kWords];
+  T elements[kCount];
+  u32 pairs[(kCount + 1) / 2]; // of bf16: element 2i in the low half
+};
+
+template <class T, int kCount>
+__device__ inline void unpack(const VectorBits<T, kCount> &raw, ComputeOf<T> (&values)[kCount]) {
 #pragma unroll
   for (int i = 0; i < kCount; ++i) values[i] = widen(raw.elements[i]);
 }
+// The high half of a float is its bf16.
+template <int kCount> __device__ inline void unpack(const VectorBits<bf16, kCount> &raw, float (&values)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount / 2; ++i) {
+    values[2 * i] = bitsToFloat(raw.pairs[i] << 16);
+    values[2 * i + 1] = bitsToFloat(raw.pairs[i] & 0xffff0000u);
+  }
+  if (kCount % 2) values[kCount - 1] = widen(raw.elements[kCount - 1]);
+}
 
-template <class T, class V, int kCount> __device__ inline void storeVector(T *p, const V (&values)[kCount]) {
-  typedef typename WordOf<VectorWord<T, kCount>::kBytes>::type Word;
-  constexpr int kWords = VectorWord<T, kCount>::kWords;
-  union {
-    Word words[kWords];
-    T elements[kCount];
-  } raw;
+template <class T, class V, int kCount>
+__device__ inline void pack(VectorBits<T, kCount> &raw, const V (&values)[kCount]) {
 #pragma unroll
   for (int i = 0; i < kCount; ++i) raw.elements[i] = convert<T>(values[i]);
+}
+#ifdef FUSOR_HAS_BF16_PAIRS
+template <int kCount> __device__ inline void pack(VectorBits<bf16, kCount> &raw, const float (&values)[kCount]) {
 #pragma unroll
-  for (int i = 0; i < kWords; ++i) ((Word *)p)[i] = raw.words[i];
+  for (int i = 0; i < kCount / 2; ++i) raw.pairs[i] = bf16Pair(values[2 * i], values[2 * i + 1]);
+  if (kCount % 2) raw.elements[kCount - 1] = convert<bf16>(values[kCount - 1]);
+}
+#endif
+
+template <class T, int kCount> __device__ inline void loadVector(const T *p, ComputeOf<T> (&values)[kCount]) {
+  VectorBits<T, kCount> raw;
+#pragma unroll
+  for (int i = 0; i < VectorWord<T, kCount>::kWords; ++i) raw.words[i] = ((const VectorOf<T, kCount> *)p)[i];
+  unpack(raw, values);
+}
+
+template <class T, class V, int kCount> __device__ inline void storeVector(T *p, const V (&values)[kCount]) {
+  VectorBits<T, kCount> raw;
+  pack(raw, values);
+#pragma unroll
+  for (int i = 0; i < VectorWord<T, kCount>::kWords; ++i) ((VectorOf<T, kCount> *)p)[i] = raw.words[i];
 }

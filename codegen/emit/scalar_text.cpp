@@ -3,6 +3,7 @@
 #include "ir/graph/bug.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringSwitch.h"
 
 namespace fusor::codegen {
@@ -68,10 +69,13 @@ public:
     for (unsigned i = 0; i < operands.size(); ++i)
       if (!llvm::is_contained(op.def().untypedOperands, i))
         isDouble_ |= operands[i].dtype == DType::f64 || isInteger(operands[i].dtype);
+    isInteger_ = isDouble_ && comparesIntegers(op, operands);
+    if (isInteger_) isDouble_ = false;
   }
 
   Text write(const Expr &expr) {
     countUses(expr);
+    markExact(expr, false);
     return visit(expr);
   }
   Text toNumber(Text t) const {
@@ -88,6 +92,25 @@ private:
   // Nodes are told apart by their arguments' address: trees share them.
   static const void *identity(const Expr &e) { return e.args().data(); }
 
+  // 3 < 5 needs no detour through double: conversions are 16 times as dear as what they would prepare.
+  static bool comparesIntegers(const Op &op, llvm::ArrayRef<ScalarOperand> operands) {
+    static constexpr const char *comparisons[] = {"eq", "ne", "lt", "le", "gt", "ge"};
+    return llvm::any_of(comparisons, [&](const char *name) { return op.is(name); }) && isInteger(operands[0].dtype) &&
+           operands[0].dtype == operands[1].dtype;
+  }
+
+  // Finds the tanh that stand nowhere but beside a 1, by themselves or squared: of 1 + tanh(u) and 1 - tanh(u)^2 only
+  // the absolute error of tanh is seen.
+  void markExact(const Expr &expr, bool isBesideOne) {
+    if (expr.kind() != Expr::Kind::call || !(isBesideOne ? besideOne_ : exact_).insert(identity(expr)).second) return;
+    llvm::StringRef f = expr.function();
+    llvm::ArrayRef<Expr> args = expr.args();
+    auto isOne = [](const Expr &e) { return e.kind() == Expr::Kind::constant && e.constantValue() == 1; };
+    bool isSumWithOne = (f == "add" || f == "sub") && (isOne(args[0]) || isOne(args[1]));
+    bool isSquare = f == "mul" && args[1].kind() == Expr::Kind::call && identity(args[0]) == identity(args[1]);
+    for (const Expr &arg : args) markExact(arg, isSumWithOne || (isSquare && isBesideOne));
+  }
+
   void countUses(const Expr &expr) {
     if (expr.kind() != Expr::Kind::call || ++uses_[identity(expr)] > 1) return;
     for (const Expr &arg : expr.args()) countUses(arg);
@@ -103,6 +126,7 @@ private:
     if (expr.kind() == Expr::Kind::input) {
       const ScalarOperand &operand = operands_[expr.inputIndex()];
       if (operand.dtype == DType::i1) return {operand.text, Form::boolean, kAtom};
+      if (isInteger_) return {operand.text, Form::number, operand.text[0] == '(' ? kUnary : kAtom};
       if (isDouble_ && operand.dtype != DType::f64) return {"(double)" + operand.text, Form::number, kUnary};
       return {operand.text, Form::number, operand.text[0] == '-' ? kUnary : kAtom};
     }
@@ -155,12 +179,14 @@ private:
     std::string args;
     for (const Expr &arg : expr.args()) args += (args.empty() ? "" : ", ") + toNumber(visit(arg)).text;
     Form form = f == "isnan" || f == "isinf" ? Form::boolean : Form::number;
-    llvm::StringRef function = llvm::StringSwitch<llvm::StringRef>(f)
-                                   .Case("max", "maximum")
-                                   .Case("min", "minimum")
-                                   .Case("isnan", "isNan")
-                                   .Case("isinf", "isInf")
-                                   .Default(f);
+    llvm::StringRef function =
+        llvm::StringSwitch<llvm::StringRef>(f)
+            .Case("max", "maximum")
+            .Case("min", "minimum")
+            .Case("isnan", "isNan")
+            .Case("isinf", "isInf")
+            .Case("tanh", isDouble_ || exact_.contains(identity(expr)) ? "tanh" : "tanhBesideOne")
+            .Default(f);
     return {"math::" + function.str() + "(" + args + ")", form, kAtom};
   }
 
@@ -168,7 +194,8 @@ private:
   CodeWriter &w_;
   NamePool &names_;
   std::string base_;
-  bool isDouble_ = false;
+  bool isDouble_ = false, isInteger_ = false;
+  llvm::SmallPtrSet<const void *, 16> exact_, besideOne_; // nodes with a use that needs all their digits; with another
   llvm::DenseMap<const void *, unsigned> uses_;
   llvm::DenseMap<const void *, Text> shared_;
 };

@@ -6,11 +6,11 @@ namespace fusor::codegen {
 using namespace ir;
 
 llvm::Error emitLoop(const FusionBody &body, const LoopPlan &plan, KernelSet &set,
-                     std::optional<unsigned> accumulator) {
+                     std::optional<ProductPlace> product) {
   for (Value argument : body.block().arguments())
     if (argument.type().granularity != Granularity::none || argument.dtype() == DType::f8e8m0)
       return opError("no kernel reads {0}", argument.type().str());
-  LoopJob job{body, plan, set, accumulator};
+  LoopJob job{body, plan, set, product};
   findInPlace(body, plan, set);
   switch (plan.kind()) {
   case ClusterKind::row: emitRow(job); break;
@@ -37,11 +37,10 @@ void findInPlace(const FusionBody &body, const LoopPlan &plan, KernelSet &set) {
 }
 
 void LoopJob::prepare(KernelBuilder &k, LoopText &text) const {
-  if (accumulator) {
-    bool isDouble = body.flat.anchor->result().dtype() == DType::f64;
-    std::string name = k.workspace(*accumulator, isDouble ? "double" : "float", "product", true);
-    text.setAccumulator("", name);
-  }
+  if (!product) return;
+  text.setAccumulator("", product->isOutput
+                              ? k.output(product->index)
+                              : k.workspace(product->index, storageType(product->dtype), "product", true));
 }
 
 void LoopJob::addPartials(const Count &chunks) {

@@ -9,20 +9,27 @@
 
 namespace fusor::codegen {
 
-/// Appends the kernels of `plan` to `set`. `accumulator`: the workspace that holds the product where the plan follows a
-/// GEMM (an f32, or f64, array of the domain).
+/// Where the value lies that a plan behind a GEMM starts from: an array of the domain, a workspace or a result that is
+/// written already.
+struct ProductPlace {
+  unsigned index = 0; // of the workspace, or of the output
+  ir::DType dtype = ir::DType::f32;
+  bool isOutput = false;
+};
+
+/// Appends the kernels of `plan` to `set`.
 llvm::Error emitLoop(const FusionBody &body, const LoopPlan &plan, KernelSet &set,
-                     std::optional<unsigned> accumulator = std::nullopt);
+                     std::optional<ProductPlace> product = std::nullopt);
 
 /// Which outputs may overwrite which inputs: same place, same size, read by the thread that writes it, before.
 void findInPlace(const FusionBody &body, const LoopPlan &plan, KernelSet &set);
 
-/// What the kernel classes below share: pointers of an accumulator, sums and their workspaces.
+/// What the kernel classes below share: the pointer of a product, sums and their workspaces.
 struct LoopJob {
   const FusionBody &body;
   const LoopPlan &plan;
   KernelSet &set;
-  std::optional<unsigned> accumulator;
+  std::optional<ProductPlace> product;
   unsigned firstPartials = 0; // workspace of sum 0
   void prepare(KernelBuilder &k, LoopText &text) const;
   /// Adds a workspace for each sum: [chunks, columns] or [chunks].

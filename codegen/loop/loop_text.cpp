@@ -196,7 +196,10 @@ void LoopText::compute(const LoopStep &step) {
     llvm::SmallVector<Dim, 4> strides(plan_.domain.size(), Dim(0));
     strides[step.iotaDim] = 1;
     access.strides = strides;
-    return define(v, type, castText("(" + terms(0, access.strides, lane) + ")", DType::i64, type));
+    std::string at = terms(0, access.strides, lane);
+    if (at != column(lane)) at = "(" + at + ")";
+    bool isWord = isInteger(type) && byteSize(type) >= 4; // no dim has 2^31 elements that memory could hold
+    return define(v, type, isWord ? ("(" + storageType(type) + ")" + at).str() : castText(at, DType::i64, type));
   }
   case LoopStep::Kind::random:
     return define(v, type, "rngUniform(" + keys_[v.def()] + ", (u64)(" + index(step.access, lane) + "))");

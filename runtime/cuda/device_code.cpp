@@ -11,17 +11,43 @@ using namespace ir;
 
 namespace {
 
-// What follows a GEMM whose f32 product is in workspace 0.
-llvm::Expected<codegen::KernelSet> emitBehindGemm(const Op &op, codegen::Naming naming) {
+// A GEMM of the library and the loop behind it. D is a result of the fusion where it can be, else workspace 0.
+struct LibraryCode {
+  GemmCall call;
+  codegen::KernelSet set;
+};
+
+llvm::Expected<LibraryCode> emitWithLibrary(const Op &op, codegen::Naming naming) {
   auto body = codegen::fusionBody(op, naming);
   if (!body) return body.takeError();
   auto plan = codegen::planContraction(body->flat);
   if (!plan) return plan.takeError();
-  codegen::KernelSet set;
-  codegen::describe(*body, set);
-  set.workspaces.push_back(codegen::Count(plan->batch * plan->m * plan->n) * codegen::Count(4));
-  if (auto error = codegen::emitLoop(*body, plan->epilogue, set, 0u)) return error;
-  return set;
+  if (!isLibraryGemm(*plan)) return opError("cuBLASLt has no GEMM of {0}", name(plan->a.dtype));
+  GemmPart part = gemmPart(*plan, body->flat.anchor->result());
+  LibraryCode code;
+  codegen::describe(*body, code.set);
+  if (auto whole = wholeCall(*plan, part)) {
+    code.call = std::move(*whole);
+    return code;
+  }
+  auto loop = codegen::planLoop(body->flat, part.value);
+  if (!loop) return loop.takeError();
+  code.call = part.call;
+  codegen::ProductPlace place{0, part.call.outputType};
+  auto stored = llvm::find_if(loop->stores, [&](const codegen::LoopStore &store) {
+    return store.value == part.value && store.span == codegen::Span::full && store.access.contiguous;
+  });
+  if (stored != loop->stores.end()) {
+    place.index = *(code.call.output = stored->output);
+    place.isOutput = true;
+    loop->stores.erase(stored);
+  } else {
+    code.call.workspace = 0;
+    code.set.workspaces.push_back(codegen::Count(plan->batch * plan->m * plan->n) *
+                                  codegen::Count(byteSize(part.call.outputType)));
+  }
+  if (auto error = codegen::emitLoop(*body, *loop, code.set, place)) return error;
+  return code;
 }
 
 DeviceCode unlowered(const Op &op) {
@@ -61,29 +87,18 @@ unsigned DeviceKernels::numberOf(codegen::Kernel kernel, const std::string &cano
 }
 
 bool DeviceKernels::lowerToLibrary(const Op &op, DeviceCode &code) {
-  auto failed = [](llvm::Error error) {
-    llvm::consumeError(std::move(error)); // the own kernels are tried next, and say why not
-    return false;
-  };
   for (Value operand : op.operands())
     if (operand.type().granularity != Granularity::none) return false;
-  auto flat = codegen::flatten(op);
-  if (!flat) return failed(flat.takeError());
-  auto plan = codegen::planContraction(*flat);
-  if (!plan) return failed(plan.takeError());
-  if (!isLibraryGemm(*plan)) return false;
-  if (auto whole = wholeCall(*plan)) {
-    code.gemm = std::move(whole);
-    return true;
+  auto canonical = emitWithLibrary(op, codegen::Naming::canonical);
+  if (!canonical) { // the own kernels are tried next, and say why not
+    llvm::consumeError(canonical.takeError());
+    return false;
   }
-  auto canonical = emitBehindGemm(op, codegen::Naming::canonical);
-  if (!canonical) return failed(canonical.takeError());
-  auto set = emitBehindGemm(op, codegen::Naming::pretty);
-  if (!set) return failed(set.takeError());
-  code.gemm = productCall(*plan, 0);
-  for (unsigned i = 0; i < set->kernels.size(); ++i)
-    code.kernels.push_back(numberOf(set->kernels[i], canonical->kernels[i].source));
-  code.set = std::move(*set);
+  LibraryCode pretty = llvm::cantFail(emitWithLibrary(op, codegen::Naming::pretty));
+  code.gemm = std::move(pretty.call);
+  for (unsigned i = 0; i < pretty.set.kernels.size(); ++i)
+    code.kernels.push_back(numberOf(pretty.set.kernels[i], canonical->set.kernels[i].source));
+  if (!code.kernels.empty()) code.set = std::move(pretty.set);
   return true;
 }
 

@@ -22,9 +22,17 @@ const LoopStep *loadBehind(const codegen::LoopPlan &plan, Value value) {
   return step && step->kind == LoopStep::Kind::load && !step->access.gather ? step : nullptr;
 }
 
-bool isProduct(const LoopStep *load) {
-  return load && load->access.input == codegen::kAccumulator && load->access.contiguous;
+// The input that holds `value` as a vector over the columns.
+std::optional<unsigned> biasInput(const codegen::LoopPlan &plan, Value value, DType &type) {
+  const LoopStep *bias = loadBehind(plan, value);
+  if (!bias || bias->span != Span::column || bias->access.input == codegen::kAccumulator) return std::nullopt;
+  if (!bias->access.offset.is(0) || bias->access.strides.empty() || !bias->access.strides.back().is(1))
+    return std::nullopt;
+  type = bias->result.dtype();
+  return bias->access.input;
 }
+
+Op *onlyUser(Value value) { return value.users().size() == 1 ? value.users().front() : nullptr; }
 
 } // namespace
 
@@ -33,45 +41,35 @@ bool isLibraryGemm(const ContractionPlan &plan) {
   return type == plan.b.dtype && (type == DType::f32 || type == DType::bf16 || type == DType::f16);
 }
 
-GemmCall productCall(const ContractionPlan &plan, unsigned workspace) {
-  GemmCall call;
-  call.a = plan.a, call.b = plan.b;
-  call.m = plan.m, call.n = plan.n, call.k = plan.k, call.batch = plan.batch;
-  call.workspace = workspace;
-  return call;
+GemmPart gemmPart(const ContractionPlan &plan, Value product) {
+  GemmPart part{product, {}};
+  part.call.a = plan.a, part.call.b = plan.b;
+  part.call.m = plan.m, part.call.n = plan.n, part.call.k = plan.k, part.call.batch = plan.batch;
+
+  Value sum = product; // with the bias, which has to be of D's type
+  std::optional<unsigned> bias;
+  DType biasType = DType::f32;
+  if (Op *add = onlyUser(product); add && add->is("add") && add->result().dtype() == DType::f32) {
+    bias = biasInput(plan.epilogue, add->operand(add->operand(0u) == product ? 1 : 0), biasType);
+    if (bias) sum = add->result();
+  }
+  Op *cast = onlyUser(sum);
+  bool isRounded = cast && cast->is("cast") && cast->result().dtype() == plan.a.dtype && plan.a.dtype != DType::f32;
+  if (bias && biasType != (isRounded ? plan.a.dtype : DType::f32)) return part;
+  part.call.bias = bias;
+  part.value = isRounded ? cast->result() : sum;
+  part.call.outputType = part.value.dtype();
+  return part;
 }
 
-std::optional<GemmCall> wholeCall(const ContractionPlan &plan) {
+std::optional<GemmCall> wholeCall(const ContractionPlan &plan, const GemmPart &part) {
   const codegen::LoopPlan &epilogue = plan.epilogue;
-  if (!epilogue.sums.empty() || !epilogue.finish.empty() || !epilogue.finishStores.empty() ||
-      epilogue.stores.size() != 1)
-    return std::nullopt;
+  if (!epilogue.sums.empty() || epilogue.stores.size() != 1) return std::nullopt;
   const codegen::LoopStore &store = epilogue.stores[0];
-  if (store.span != Span::full || !store.access.contiguous) return std::nullopt;
-  GemmCall call = productCall(plan, 0);
-  call.workspace = std::nullopt;
+  if (store.value != part.value || store.span != Span::full || !store.access.contiguous) return std::nullopt;
+  GemmCall call = part.call;
   call.output = store.output;
-  call.outputType = store.value.dtype();
-  if (call.outputType != DType::f32 && call.outputType != plan.a.dtype) return std::nullopt;
-
-  // One rounding of what is stored, and below it the product, or the product and a bias.
-  Value value = store.value;
-  const LoopStep *step = stepOf(epilogue, value);
-  if (step && step->op && step->op->is("cast") && step->op->operand(0).dtype() == DType::f32)
-    step = stepOf(epilogue, step->op->operand(0));
-  if (isProduct(step)) return call;
-  if (!step || !step->op || !step->op->is("add") || step->result.dtype() != DType::f32) return std::nullopt;
-  for (unsigned side : {0u, 1u}) {
-    const LoopStep *product = stepOf(epilogue, step->op->operand(side));
-    const LoopStep *bias = loadBehind(epilogue, step->op->operand(1 - side));
-    if (!isProduct(product) || !bias || bias->span != Span::column || bias->access.input == codegen::kAccumulator)
-      continue;
-    bool isVector = bias->access.offset.is(0) && !bias->access.strides.empty() && bias->access.strides.back().is(1);
-    if (!isVector || bias->result.dtype() != call.outputType) continue;
-    call.bias = bias->access.input;
-    return call;
-  }
-  return std::nullopt;
+  return call;
 }
 
 } // namespace fusor::runtime

@@ -2,8 +2,10 @@
 // with a bias added before it is rounded.
 //
 //   %y = linear %x, @w, bias = @b               the whole fusion is one call: D is the result
-//   %y = gelu(linear %x, @w, bias = @b)         D is the f32 product in a workspace, a generated loop reads it from
-//   there
+//   %y = gelu(linear %x, @w, bias = @b)         D is the product, with its bias and rounded, in a workspace, and a
+//                                               generated loop reads it from there
+//   %h = linear %x, @w, bias = @b               D is %h, which is a result itself; the loop reads that
+//   %y = gelu %h
 #pragma once
 #include "codegen/plan/anchors.h"
 
@@ -21,10 +23,15 @@ struct GemmCall {
 /// Whether cuBLASLt has these operands: f32, bf16 or f16, both the same.
 bool isLibraryGemm(const codegen::ContractionPlan &plan);
 
-/// The call, where the epilogue of `plan` is a rounding and at most a bias.
-std::optional<GemmCall> wholeCall(const codegen::ContractionPlan &plan);
+/// The largest part of a cluster that is one call: the product, perhaps with a bias, perhaps rounded to the operands'
+/// type, up to the first value that something else uses too.
+struct GemmPart {
+  ir::Value value; // what D is
+  GemmCall call;   // goes to a workspace or an output: whoever asks decides
+};
+GemmPart gemmPart(const codegen::ContractionPlan &plan, ir::Value product);
 
-/// The call that leaves the f32 product in workspace number `workspace`.
-GemmCall productCall(const codegen::ContractionPlan &plan, unsigned workspace);
+/// The call, where it is the whole cluster.
+std::optional<GemmCall> wholeCall(const codegen::ContractionPlan &plan, const GemmPart &part);
 
 } // namespace fusor::runtime

@@ -1,19 +1,15 @@
 // Kernels of loops: pointwise, row and column, over ragged shapes and dtypes, in the emulator against the reference.
+#include "tests/support/replaced.h"
 #include "tests/codegen/kernel_checker.h"
 #include "gtest/gtest-spi.h"
 #include "gtest/gtest.h"
 
 using namespace fusor::codegen::tests;
+using fusor::tests::replaced;
 
 namespace {
 
 const std::vector<KernelChecker::Symbols> kRows = {{{"B", 1}}, {{"B", 31}}, {{"B", 130}}};
-
-std::string replaced(std::string text, const std::string &from, const std::string &to) {
-  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-    text.replace(at, from.size(), to);
-  return text;
-}
 
 /// `text` for each float type TYPE and number of columns COLS.
 void addAll(KernelChecker &checker, const std::string &text, std::vector<const char *> types,
@@ -268,6 +264,33 @@ func @f(%x: f32[B, 8], %seed: i64[]) -> f32[8], f32[B, 8] {
   return %t, %y
 })",
               {{{"B", 1}}, {{"B", 40}}});
+  checker.run();
+}
+
+// Formulas take the cheapest form that keeps their digits: integers are compared as integers, and the tanh of a GELU,
+// of which only the absolute error is seen, is not the tanh that is a result.
+TEST(Loop, CheapFormsOfFormulas) {
+  KernelChecker checker;
+  checker.add(R"(
+dim B in 1..64
+func @f(%x: f32[B, 8], %i: i32[B, 1]) -> f32[B, 8], f32[B, 8], f32[B, 8], i1[B, 8] {
+  %j = iota {shape = [8], axis = 0, dtype = i32}
+  %e = eq %i, %j
+  %g = gelu %x {form = tanh}
+  %d = gelu_grad %x, %g {form = tanh}
+  %t = tanh %x
+  return %g, %d, %t, %e
+})",
+              {{{"B", 1}}, {{"B", 40}}});
+  std::string text;
+  for (const auto &distinct : checker.kernels().front()->kernels) {
+    llvm::StringRef source = distinct.kernel.source;
+    text += source.substr(source.rfind("extern \"C\" __global__"));
+  }
+  auto count = [&](llvm::StringRef part) { return llvm::StringRef(text).count(part); };
+  EXPECT_EQ(count("math::tanhBesideOne("), 2u) << text;
+  EXPECT_EQ(count("math::tanh("), 1u) << text;
+  EXPECT_EQ(count("double"), 0u) << text;
   checker.run();
 }
 

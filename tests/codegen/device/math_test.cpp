@@ -51,6 +51,9 @@ std::string kernelText() {
               " *y, i64 n) {\n  for (i64 i = threadIdx.x; i < n; i += blockDim.x) y[i] = math::" + f.name +
               "(x[i]);\n}\n";
   text += R"cuda(
+extern "C" __global__ void tanh_beside_one(const float *x, float *y, i64 n) {
+  for (i64 i = threadIdx.x; i < n; i += blockDim.x) y[i] = math::tanhBesideOne(x[i]);
+}
 extern "C" __global__ void binary(const float *a, const float *b, float *out, i64 n) { // out: [7][n]
   for (i64 i = threadIdx.x; i < n; i += blockDim.x) {
     out[i] = math::maximum(a[i], b[i]);
@@ -104,6 +107,16 @@ template <class T> void checkUnary(const Unary &f, const char *type, double rela
     EXPECT_NEAR(out.template as<T>()[i], expected, relative * std::fabs(expected) + relative * 1e-2)
         << f.name << "(" << x[i] << ")";
   }
+}
+
+TEST(Math, TanhBesideOneHasASmallAbsoluteError) {
+  std::vector<float> x = {-INFINITY, -1e30f, -100, 100, 1e30f, INFINITY, 0, -0.0f, 1e-30f};
+  for (int i = -2000; i <= 2000; ++i) x.push_back(i * 0.01f);
+  const long long n = static_cast<long long>(x.size());
+  GuardedBuffer in = GuardedBuffer::of<float>(x), out(n * sizeof(float));
+  ASSERT_EQ(messageOf(module().run("tanh_beside_one", {.block = {32}}, in, out, n)), "");
+  for (long long i = 0; i < n; ++i)
+    EXPECT_NEAR(out.as<float>()[i], std::tanh(static_cast<double>(x[i])), std::ldexp(1.0, -22)) << x[i];
 }
 
 TEST(Math, UnaryFunctions) {

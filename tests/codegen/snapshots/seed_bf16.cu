@@ -231,7 +231,7 @@ linear_gelu__bf16_256_3072(const bf16 *__restrict__ ln2, const bf16 *__restrict_
     const float cast = fc1_bias;                                                // f32[3072]
     const float add = acc + cast;                                               // f32[B, 256, 3072]
     const float cast2 = roundTo<bf16>(add);                                     // bf16[B, 256, 3072]
-    const float activation = roundTo<bf16>(0.5f * cast2 * (1.0f + math::tanh(0.7978846f * (cast2 + 0.044715f * cast2 * cast2 * cast2))));  // bf16[B, 256, 3072]
+    const float activation = roundTo<bf16>(0.5f * cast2 * (1.0f + math::tanhBesideOne(0.7978846f * (cast2 + 0.044715f * cast2 * cast2 * cast2))));  // bf16[B, 256, 3072]
     store(activation2 + row * 3072 + c, activation);
     return acc;
   };
@@ -370,7 +370,7 @@ cross_entropy__f32_rows(const float *__restrict__ logits, const i32 *__restrict_
       }
     }
     const i32 reshape = load(targets + row);
-    const bool ne = (double)reshape != (double)(i32)-100;                       // i1[B, 256, 1]
+    const bool ne = reshape != (i32)-100;                                       // i1[B, 256, 1]
     const float cast = convert<float>(ne);                                      // f32[B, 256, 1]
     // sweep 0
     float reduce_max_acc = Max::identity<float>();
@@ -380,8 +380,8 @@ cross_entropy__f32_rows(const float *__restrict__ logits, const i32 *__restrict_
       if (c < 96) {
         #pragma unroll
         for (int e = 0; e < 4; ++e) {
-          const i32 iota = convert<i32>((double)((c + e)));                     // i32[96]
-          const bool eq = (double)iota == (double)reshape;                      // i1[B, 256, 96]
+          const i32 iota = (i32)(c + e);                                        // i32[96]
+          const bool eq = iota == reshape;                                      // i1[B, 256, 96]
           const float select = eq ? logits4[e] : 0.0f;                          // f32[B, 256, 96]
           reduce_max_acc = Max::combine(reduce_max_acc, logits4[e]);
           sum_acc += select;
@@ -654,7 +654,7 @@ linear_gelu__bf16_256_3072_v2(const bf16 *__restrict__ ln2, const bf16 *__restri
     const float cast = fc1_bias;                                                // f32[3072]
     const float add = acc + cast;                                               // f32[B, 256, 3072]
     const float cast2 = roundTo<bf16>(add);                                     // bf16[B, 256, 3072]
-    const float activation = roundTo<bf16>(0.5f * cast2 * (1.0f + math::tanh(0.7978846f * (cast2 + 0.044715f * cast2 * cast2 * cast2))));  // bf16[B, 256, 3072]
+    const float activation = roundTo<bf16>(0.5f * cast2 * (1.0f + math::tanhBesideOne(0.7978846f * (cast2 + 0.044715f * cast2 * cast2 * cast2))));  // bf16[B, 256, 3072]
     store(fc1 + row * 3072 + c, cast2);
     store(activation2 + row * 3072 + c, activation);
     return acc;
@@ -760,7 +760,7 @@ cross_entropy__f32_rows_v2(const float *__restrict__ logits, const i32 *__restri
       }
     }
     const i32 reshape = load(targets + row);
-    const bool ne = (double)reshape != (double)(i32)-100;                       // i1[B, 256, 1]
+    const bool ne = reshape != (i32)-100;                                       // i1[B, 256, 1]
     const float cast = convert<float>(ne);                                      // f32[B, 256, 1]
     // sweep 0
     float reduce_max_acc = Max::identity<float>();
@@ -770,8 +770,8 @@ cross_entropy__f32_rows_v2(const float *__restrict__ logits, const i32 *__restri
       if (c < 96) {
         #pragma unroll
         for (int e = 0; e < 4; ++e) {
-          const i32 iota = convert<i32>((double)((c + e)));                     // i32[96]
-          const bool eq = (double)iota == (double)reshape;                      // i1[B, 256, 96]
+          const i32 iota = (i32)(c + e);                                        // i32[96]
+          const bool eq = iota == reshape;                                      // i1[B, 256, 96]
           const float select = eq ? logits4[e] : 0.0f;                          // f32[B, 256, 96]
           reduce_max_acc = Max::combine(reduce_max_acc, logits4[e]);
           sum_acc += select;
@@ -850,14 +850,14 @@ cross_entropy_grad__f32_256_96(const float *logits, const i32 *__restrict__ targ
     const float x = load(x3 + row);
     // compute
     float mul4[4];
-    const bool ne = (double)reshape != (double)(i32)-100;                       // i1[B, 256, 1]
+    const bool ne = reshape != (i32)-100;                                       // i1[B, 256, 1]
     const float max = math::maximum(x2, 1.0f);                                  // f32[]
     const float div = 1.0f / max;                                               // f32[]
     const float select = ne ? div : 0.0f;                                       // f32[B, 256, 1]
     #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      const i32 iota = convert<i32>((double)((c + e)));                         // i32[96]
-      const bool eq = (double)iota == (double)reshape;                          // i1[B, 256, 96]
+      const i32 iota = (i32)(c + e);                                            // i32[96]
+      const bool eq = iota == reshape;                                          // i1[B, 256, 96]
       const float sub = logits4[e] - x;                                         // f32[B, 256, 96]
       const float exp = math::exp(sub);                                         // f32[B, 256, 96]
       const float cast = convert<float>(eq);                                    // f32[B, 256, 96]
@@ -1067,7 +1067,7 @@ linear_input_grad_gelu_grad_sum__bf16_256_3072_gemm(const bf16 *__restrict__ d_o
     const i64 row = r;
     const float fc1 = load(fc1_2 + row * 3072 + c);
     const float cast = roundTo<bf16>(acc);                                      // bf16[B, 256, 3072]
-    const float gelu_grad_part = math::tanh(0.7978846f * (fc1 + 0.044715f * fc1 * fc1 * fc1));
+    const float gelu_grad_part = math::tanhBesideOne(0.7978846f * (fc1 + 0.044715f * fc1 * fc1 * fc1));
     const float d_fc1 = roundTo<bf16>(cast * (0.5f * (1.0f + gelu_grad_part) + 0.5f * fc1 * (1.0f - gelu_grad_part * gelu_grad_part) * 0.7978846f * (1.0f + 0.134145f * fc1 * fc1)));  // bf16[B, 256, 3072]
     const float cast2 = d_fc1;                                                  // f32[B, 256, 3072]
     store(d_fc1_2 + row * 3072 + c, d_fc1);

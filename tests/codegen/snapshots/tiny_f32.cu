@@ -224,7 +224,7 @@ linear_gelu__f32_32_256(const float *__restrict__ ln2, const float *__restrict__
     const i64 row = r;
     const float fc1_bias = load(fc1_bias2 + c);
     const float add = acc + fc1_bias;                                           // f32[B, 32, 256]
-    const float activation = 0.5f * add * (1.0f + math::tanh(0.7978846f * (add + 0.044715f * add * add * add)));  // f32[B, 32, 256]
+    const float activation = 0.5f * add * (1.0f + math::tanhBesideOne(0.7978846f * (add + 0.044715f * add * add * add)));  // f32[B, 32, 256]
     store(activation2 + row * 256 + c, activation);
     return acc;
   };
@@ -294,7 +294,7 @@ cross_entropy__f32_rows(const float *__restrict__ logits, const i32 *__restrict_
       }
     }
     const i32 reshape = load(targets + row);
-    const bool ne = (double)reshape != (double)(i32)-100;                       // i1[B, 32, 1]
+    const bool ne = reshape != (i32)-100;                                       // i1[B, 32, 1]
     const float cast = convert<float>(ne);                                      // f32[B, 32, 1]
     // sweep 0
     float reduce_max_acc = Max::identity<float>();
@@ -304,8 +304,8 @@ cross_entropy__f32_rows(const float *__restrict__ logits, const i32 *__restrict_
       if (c < 96) {
         #pragma unroll
         for (int e = 0; e < 4; ++e) {
-          const i32 iota = convert<i32>((double)((c + e)));                     // i32[96]
-          const bool eq = (double)iota == (double)reshape;                      // i1[B, 32, 96]
+          const i32 iota = (i32)(c + e);                                        // i32[96]
+          const bool eq = iota == reshape;                                      // i1[B, 32, 96]
           const float select = eq ? logits4[e] : 0.0f;                          // f32[B, 32, 96]
           reduce_max_acc = Max::combine(reduce_max_acc, logits4[e]);
           sum_acc += select;
@@ -556,7 +556,7 @@ linear_gelu__f32_32_256_v2(const float *__restrict__ ln2, const float *__restric
     const i64 row = r;
     const float fc1_bias = load(fc1_bias2 + c);
     const float add = acc + fc1_bias;                                           // f32[B, 32, 256]
-    const float activation = 0.5f * add * (1.0f + math::tanh(0.7978846f * (add + 0.044715f * add * add * add)));  // f32[B, 32, 256]
+    const float activation = 0.5f * add * (1.0f + math::tanhBesideOne(0.7978846f * (add + 0.044715f * add * add * add)));  // f32[B, 32, 256]
     store(fc1 + row * 256 + c, add);
     store(activation2 + row * 256 + c, activation);
     return acc;
@@ -588,7 +588,7 @@ cross_entropy__f32_rows_v2(const float *__restrict__ logits, const i32 *__restri
       }
     }
     const i32 reshape = load(targets + row);
-    const bool ne = (double)reshape != (double)(i32)-100;                       // i1[B, 32, 1]
+    const bool ne = reshape != (i32)-100;                                       // i1[B, 32, 1]
     const float cast = convert<float>(ne);                                      // f32[B, 32, 1]
     // sweep 0
     float reduce_max_acc = Max::identity<float>();
@@ -598,8 +598,8 @@ cross_entropy__f32_rows_v2(const float *__restrict__ logits, const i32 *__restri
       if (c < 96) {
         #pragma unroll
         for (int e = 0; e < 4; ++e) {
-          const i32 iota = convert<i32>((double)((c + e)));                     // i32[96]
-          const bool eq = (double)iota == (double)reshape;                      // i1[B, 32, 96]
+          const i32 iota = (i32)(c + e);                                        // i32[96]
+          const bool eq = iota == reshape;                                      // i1[B, 32, 96]
           const float select = eq ? logits4[e] : 0.0f;                          // f32[B, 32, 96]
           reduce_max_acc = Max::combine(reduce_max_acc, logits4[e]);
           sum_acc += select;
@@ -678,14 +678,14 @@ cross_entropy_grad__f32_32_96(const float *logits, const i32 *__restrict__ targe
     const float x = load(x3 + row);
     // compute
     float mul4[4];
-    const bool ne = (double)reshape != (double)(i32)-100;                       // i1[B, 32, 1]
+    const bool ne = reshape != (i32)-100;                                       // i1[B, 32, 1]
     const float max = math::maximum(x2, 1.0f);                                  // f32[]
     const float div = 1.0f / max;                                               // f32[]
     const float select = ne ? div : 0.0f;                                       // f32[B, 32, 1]
     #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      const i32 iota = convert<i32>((double)((c + e)));                         // i32[96]
-      const bool eq = (double)iota == (double)reshape;                          // i1[B, 32, 96]
+      const i32 iota = (i32)(c + e);                                            // i32[96]
+      const bool eq = iota == reshape;                                          // i1[B, 32, 96]
       const float sub = logits4[e] - x;                                         // f32[B, 32, 96]
       const float exp = math::exp(sub);                                         // f32[B, 32, 96]
       const float cast = convert<float>(eq);                                    // f32[B, 32, 96]
@@ -881,7 +881,7 @@ linear_input_grad_gelu_grad_sum__f32_32_256_gemm(const float *__restrict__ d_out
   const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
     const i64 row = r;
     const float fc1 = load(fc1_2 + row * 256 + c);
-    const float gelu_grad_part = math::tanh(0.7978846f * (fc1 + 0.044715f * fc1 * fc1 * fc1));
+    const float gelu_grad_part = math::tanhBesideOne(0.7978846f * (fc1 + 0.044715f * fc1 * fc1 * fc1));
     const float d_fc1 = acc * (0.5f * (1.0f + gelu_grad_part) + 0.5f * fc1 * (1.0f - gelu_grad_part * gelu_grad_part) * 0.7978846f * (1.0f + 0.134145f * fc1 * fc1));  // f32[B, 32, 256]
     store(d_fc1_2 + row * 256 + c, d_fc1);
     return d_fc1;
