@@ -47,12 +47,15 @@ public:
     view(k, "v_view", plan_.v, false, plan_.tk);
     view(k, "y_view", plan_.y, true, plan_.tq);
     std::string lse = plan_.lseOutput ? k.output(*plan_.lseOutput) : "(float *)nullptr";
-    k.code().line("attentionForwardMma<{0}>(q_view, k_view, v_view, y_view, {1}, shape);", plan_.headSize, lse);
-    k.finish({.grid = heads(plan_.heads) * Count::ceilDiv(plan_.tq, 64),
-              .block = 128,
-              .note = "online softmax on tensor cores, 64 queries by 64 keys",
-              .sharedBytes = 5 * mmaTileBytes(64, plan_.headSize),
-              .blocksTogether = plan_.headSize <= 64 ? 3u : 2u});
+    const bool isLong = plan_.tq.isConstant() && plan_.tq.value() > 256; // then reading k and v from L2 takes longest
+    const unsigned warps = isLong && plan_.headSize <= 64 ? 8 : 4;
+    k.code().line("attentionForwardMma<{0}, {1}>(q_view, k_view, v_view, y_view, {2}, shape);", plan_.headSize, warps,
+                  lse);
+    k.finish({.grid = heads(plan_.heads) * Count::ceilDiv(plan_.tq, 16 * warps),
+              .block = 32 * warps,
+              .note = llvm::formatv("online softmax on tensor cores, {0} queries by 64 keys", 16 * warps),
+              .sharedBytes = mmaTileBytes(16 * warps, plan_.headSize) + 4 * mmaTileBytes(64, plan_.headSize),
+              .blocksTogether = (plan_.headSize <= 64 ? 16u : 8u) / warps});
   }
 
   void backward() {

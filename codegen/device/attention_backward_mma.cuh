@@ -226,12 +226,8 @@ __device__ inline void attentionKeyGradMma(HeadView<const T> q, HeadView<const T
       const int at = firstQuery + step;
       if (at + kStep <= warpLow || at >= warpHigh) continue;
       float weights[kStep / 8][4], grads[kStep / 8][4]; // P, dS [key][query]
-      {
-        u32 left[Sizes::kWidth / 16][4];
-        clear(weights);
-        shared.k.loadLeft(left, warpRow);
-        shared.q[stage].template addTransposed<kStep / 8>(weights, left, step);
-      }
+      clear(weights);
+      shared.q[stage].template addTransposed<kStep / 8>(weights, shared.k, warpRow, step);
 #pragma unroll
       for (int n = 0; n < kStep / 8; ++n) {
         const float2 sum = *(const float2 *)&shared.logSumExp[stage][step + n * 8 + pair * 2];
@@ -248,12 +244,8 @@ __device__ inline void attentionKeyGradMma(HeadView<const T> q, HeadView<const T
             if (query < low[i / 2] || query >= high[i / 2]) weights[n][i] = 0;
           }
       }
-      {
-        u32 left[Sizes::kWidth / 16][4];
-        clear(grads);
-        shared.v.loadLeft(left, warpRow);
-        shared.dOut[stage].template addTransposed<kStep / 8>(grads, left, step);
-      }
+      clear(grads);
+      shared.dOut[stage].template addTransposed<kStep / 8>(grads, shared.v, warpRow, step);
       u32 left[kStep / 16][4];
       packLeft<T>(left, weights);
       shared.dOut[stage].template add<kStep / 16>(valueSums, left, step);

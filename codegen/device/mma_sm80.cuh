@@ -125,25 +125,39 @@ template <class T, int kRows, int kColumns, int kThreads> struct MmaTile {
       copyAsync16(elements + row * kPitch + group * 8, source + row * rowStride + group * 8, exists);
     }
   }
-  // Rows row .. row + 15 as `a`s, for the products below.
+  // Rows row .. row + 15, columns column .. column + 15 as an `a`, and all columns as `a`s for the products below.
+  __device__ void loadLeft(u32 (&a)[4], int row, int column) const {
+    ldmatrix4(a, at(row + threadIdx.x % 16, column + threadIdx.x % 32 / 16 * 8));
+  }
   __device__ void loadLeft(u32 (&left)[kWidth / 16][4], int row) const {
-    const int lane = threadIdx.x % 32;
 #pragma unroll
-    for (int d = 0; d < kWidth / 16; ++d) ldmatrix4(left[d], at(row + lane % 16, d * 16 + lane / 16 * 8));
+    for (int d = 0; d < kWidth / 16; ++d) loadLeft(left[d], row, d * 16);
   }
   // sums[16][8 * kTiles] += left[16][kWidth] · (rows row .. row + 8 * kTiles - 1)ᵀ
   template <int kTiles>
   __device__ void addTransposed(float (*sums)[4], const u32 (&left)[kWidth / 16][4], int row) const {
+#pragma unroll
+    for (int d = 0; d < kWidth / 16; ++d) addColumns<kTiles>(sums, left[d], row, d * 16);
+  }
+  // The same with rows leftRow .. leftRow + 15 of another tile, read on the way: four registers instead of kWidth / 4.
+  template <int kTiles, class Left>
+  __device__ void addTransposed(float (*sums)[4], const Left &left, int leftRow, int row) const {
+#pragma unroll
+    for (int d = 0; d < kWidth / 16; ++d) {
+      u32 a[4];
+      left.loadLeft(a, leftRow, d * 16);
+      addColumns<kTiles>(sums, a, row, d * 16);
+    }
+  }
+  template <int kTiles> __device__ void addColumns(float (*sums)[4], const u32 (&a)[4], int row, int column) const {
     const int lane = threadIdx.x % 32;
 #pragma unroll
-    for (int d = 0; d < kWidth / 16; ++d)
-#pragma unroll
-      for (int n = 0; n < kTiles / 2; ++n) {
-        u32 b[4]; // of columns 0 .. 7 of this sixteen: upper, lower half; of columns 8 .. 15
-        ldmatrix4(b, at(row + n * 16 + lane % 8 + lane / 16 * 8, d * 16 + lane / 8 % 2 * 8));
-        mma16x8x16<T>(sums[2 * n], left[d], b[0], b[1]);
-        mma16x8x16<T>(sums[2 * n + 1], left[d], b[2], b[3]);
-      }
+    for (int n = 0; n < kTiles / 2; ++n) {
+      u32 b[4]; // of columns 0 .. 7 of this sixteen: upper, lower half; of columns 8 .. 15
+      ldmatrix4(b, at(row + n * 16 + lane % 8 + lane / 16 * 8, column + lane / 8 % 2 * 8));
+      mma16x8x16<T>(sums[2 * n], a, b[0], b[1]);
+      mma16x8x16<T>(sums[2 * n + 1], a, b[2], b[3]);
+    }
   }
   // sums[16][kWidth] += left[16][16 * kSteps] · (rows row .. row + 16 * kSteps - 1)
   template <int kSteps> __device__ void add(float (&sums)[kWidth / 8][4], const u32 (*left)[4], int row) const {

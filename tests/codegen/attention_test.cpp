@@ -1,18 +1,14 @@
 // Attention on tensor cores, as emitted, against the reference; the tests of tests/codegen/device go through more
 // shapes.
 #include "tests/codegen/kernel_checker.h"
+#include "tests/support/replaced.h"
 #include "gtest/gtest.h"
 
 using namespace fusor::codegen;
 using namespace fusor::codegen::tests;
+using fusor::tests::replaced;
 
 namespace {
-
-std::string replaced(std::string text, const std::string &from, const std::string &to) {
-  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-    text.replace(at, from.size(), to);
-  return text;
-}
 
 TEST(Attention, OnTensorCores) {
   KernelChecker checker;
