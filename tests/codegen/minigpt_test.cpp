@@ -30,11 +30,9 @@ std::unique_ptr<ir::Module> trainStep(llvm::StringRef config, ir::DType precisio
   return trainStep(*nn::configuration(config), precision);
 }
 
-// Tensor cores where the precision has some.
-ir::Target cuda(ir::DType precision = ir::DType::bf16) {
+ir::Target cuda() {
   ir::Target target;
   target.kind = ir::DeviceKind::cuda;
-  target.tier = precision == ir::DType::f32 ? ir::ArchTier::simt : ir::ArchTier::sm80;
   return target;
 }
 
@@ -49,10 +47,8 @@ TEST(MiniGpt, EveryKernelOfTheTinyTrainingStep) {
   options.inPlaceToo = false; // time: the other tests do
   options.deviation = 0.1;
   options.tolerance = 8; // long sums that cancel, e.g. gradients of weights
-  for (ir::DType precision : {ir::DType::f32, ir::DType::bf16}) {
-    options.tier = cuda(precision).tier;
+  for (ir::DType precision : {ir::DType::f32, ir::DType::bf16})
     checker.add(trainStep("tiny", precision), {{{"B", 1}}}, options);
-  }
   checker.run();
 }
 
@@ -109,7 +105,7 @@ TEST(MiniGpt, KernelsAreAsCommitted) {
     std::string fir = snapshotPath(config, precision, ".fir"), path = snapshotPath(config, precision, ".cu");
     if (update) writeFile(fir, trainStep(config, precision)->str());
     auto module = parseOrFail(readFile(fir));
-    auto kernels = kernelsOf(*module, cuda(precision));
+    auto kernels = kernelsOf(*module, cuda());
     expectAllTaken(kernels);
     std::string text;
     for (const DistinctKernel &distinct : kernels.kernels) {
@@ -133,16 +129,13 @@ TEST(MiniGpt, CompilesForEveryArchitecture) {
   if (!nvrtc) GTEST_SKIP() << "no NVRTC here: " << llvm::toString(nvrtc.takeError());
   for (auto [config, precision] : {std::pair{"tiny", ir::DType::f32}, {"small", ir::DType::bf16}}) {
     auto module = trainStep(config, precision);
-    auto best = kernelsOf(*module, cuda(precision)), simt = kernelsOf(*module, cuda(ir::DType::f32));
+    auto kernels = kernelsOf(*module, cuda());
     for (const char *arch : {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120"}) {
       if (!nvrtc->supports(std::atoi(arch + 3))) continue;
-      // Every kernel once for the oldest and once for the newest, every seventh for the others, and attention: one
-      // compile is 0.1 s or more.
+      // Every kernel once for the oldest and once for the newest, every seventh for the others: one compile is 0.1 s or
+      // more.
       bool all = llvm::StringRef(arch) == (precision == ir::DType::f32 ? "sm_75" : "sm_90a");
-      const FunctionKernels &kernels = llvm::StringRef(arch) == "sm_75" ? simt : best;
-      for (unsigned i = 0; i < kernels.kernels.size(); ++i) {
-        bool isAttention = llvm::StringRef(kernels.kernels[i].kernel.name).contains("attention");
-        if (!all && i % 7 != 0 && !isAttention) continue;
+      for (unsigned i = 0; i < kernels.kernels.size(); i += all ? 1 : 7) {
         const Kernel &kernel = kernels.kernels[i].kernel;
         std::vector<std::string> flags = {"--std=c++17"};
         auto compiled = nvrtc->compile({kernel.source, kernel.name, arch, flags});
