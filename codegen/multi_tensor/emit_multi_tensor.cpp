@@ -10,7 +10,7 @@ using namespace ir;
 namespace {
 
 constexpr int64_t kChunk = 4096;
-constexpr int kBlock = 256, kWidth = 4;
+constexpr int kThreads = 256, kWidth = 4;
 
 // A block's chunk of a tensor; pointers follow.
 void openChunk(KernelBuilder &k) {
@@ -26,7 +26,7 @@ void openChunk(KernelBuilder &k) {
 
 CodeWriter::Block overChunk(KernelBuilder &k) {
   auto loop =
-      k.code().block("for (i64 i = chunk.begin + threadIdx.x * {0}; i < chunk.end; i += {1})", kWidth, kBlock * kWidth);
+      k.code().block("for (i64 i = chunk.begin + threadIdx.x * {0}; i < chunk.end; i += {1})", kWidth, kThreads * kWidth);
   k.code().line("const i64 left = chunk.end - i;");
   return loop;
 }
@@ -114,7 +114,7 @@ void emitUpdate(const FusionBody &body, KernelSet &set, const MultiTensorPlan &p
   w.raw("// store");
   for (unsigned i = 0; i < yielded.size(); ++i) w.line("storeUpTo({0} + i, left, {1});", outputs[i], arrays[i]);
   loop.end();
-  k.finish({Count(chunks), kBlock,
+  k.finish({Count(chunks), kThreads,
             llvm::formatv("{0} tensors in chunks of {1} elements", plan.tensors.size(), kChunk).str()});
 }
 
@@ -138,7 +138,7 @@ void emitNorm(const FusionBody &body, KernelSet &set, const MultiTensorPlan &pla
     }
     w.line("{0} = blockReduce<Sum>({0});", sum);
     w.line("if (threadIdx.x == 0) {0}[blockIdx.x] = {1};", k.workspace(partials, "float", "squares", false), sum);
-    k.finish({Count(chunks), kBlock, "a block a chunk: its sum of squares"});
+    k.finish({Count(chunks), kThreads, "a block a chunk: its sum of squares"});
   }
   KernelBuilder k(body, set, "root");
   k.use("partials.cuh");

@@ -4,6 +4,7 @@
 #include "ir/graph/builder.h"
 #include "ir/graph/literal.h"
 #include "ir/ops/counter_rng.h"
+#include "ir/reference/initial_values.h"
 #include "ir/reference/reference.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>

@@ -8,6 +8,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include <chrono>
 #include <cmath>
+#include <deque>
 
 namespace fusor::frontend {
 namespace {
@@ -63,6 +64,12 @@ std::map<std::string, int> countGemms(const ir::Module &module) {
   return counts;
 }
 
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  llvm::sort(values);
+  return values[values.size() / 2];
+}
+
 /// One compiled run: the program, its buffers, and how a step and an evaluation go.
 class Run {
 public:
@@ -71,30 +78,49 @@ public:
         tokens_(rows_ * s.config.context), targets_(tokens_.size()) {}
 
   runtime::Program &program() { return *compiled_.program; }
-  double hostMs() const { return hostMs_; }
+  double hostUsPerStep() const { return 1000 * median(hostMs_); }
 
-  /// The mean loss of step 1, 2, ...
-  llvm::Expected<double> step(int64_t number) {
-    auto start = Clock::now();
+  /// A step whose loss has been read.
+  struct Done {
+    int64_t step = 0;
+    double loss = 0, ms = 0; // of this step alone: from the end of the step before, or from its start
+  };
+
+  /// Starts step 1, 2, ...; the device may still be at the step before, which is what comes back.
+  llvm::Expected<std::optional<Done>> start(int64_t number) {
+    auto begin = Clock::now();
     auto lr = static_cast<float>(learningRate(s_.schedule, s_.lr, number, s_.warmup, *s_.steps));
     if (lr != lr_) {
       if (auto error = program().writePersistent("optimizer.lr", {reinterpret_cast<char *>(&lr), sizeof(lr)}))
         return error;
       lr_ = lr;
     }
-    hostMs_ += msSince(start);
-    double sum = 0;
+    std::optional<Done> done;
+    double hostMs = 0;
     for (int64_t micro = 0; micro < s_.accumulate; ++micro) {
-      bool last = micro + 1 == s_.accumulate;
-      start = Clock::now();
+      bool isLast = micro + 1 == s_.accumulate;
       fillBatch(*data_.training, (number - 1) * s_.batch + micro * rows_, rows_, s_.config.context, tokens_, targets_);
-      hostMs_ += msSince(start);
-      auto loss = run(last ? "train_step" : "accumulate", rows_);
-      if (!loss) return loss.takeError();
-      sum += *loss;
+      if (!program().isDeferred()) hostMs += msSince(begin);
+      auto run = program().start(isLast ? "train_step" : "accumulate", {view(tokens_, rows_), view(targets_, rows_)});
+      if (!run) return run.takeError();
+      if (program().isDeferred()) hostMs += msSince(begin);
+      unread_.push_back({*run, number, isLast});
+      if (unread_.size() > (program().isDeferred() ? 1 : 0))
+        if (auto error = readOldest(done)) return error;
+      begin = Clock::now();
     }
-    return sum / static_cast<double>(s_.accumulate);
+    hostMs_.push_back(hostMs);
+    return done;
   }
+  /// Waits for the step that was started last, where its loss has not been read.
+  llvm::Expected<std::optional<Done>> finish() {
+    std::optional<Done> done;
+    while (!unread_.empty())
+      if (auto error = readOldest(done)) return error;
+    return done;
+  }
+  /// What was done since the last step is not a part of the next one's time.
+  void restartClock() { since_ = Clock::now(); }
 
   /// The mean loss over the part of the text that was held out, at most kEvalSequences of it.
   llvm::Expected<std::optional<double>> evaluate() {
@@ -105,9 +131,11 @@ public:
     for (int64_t first = 0; first < count; first += rows_) {
       int64_t rows = std::min(rows_, count - first);
       fillBatch(*data_.held, first, rows, s_.config.context, tokens_, targets_);
-      auto loss = run("forward", rows);
-      if (!loss) return loss.takeError();
-      sum += *loss * static_cast<double>(rows);
+      float loss = 0;
+      if (auto error =
+              program().run("forward", {view(tokens_, rows), view(targets_, rows)}, {{ir::DType::f32, {}, &loss}}))
+        return error;
+      sum += static_cast<double>(loss) * static_cast<double>(rows);
     }
     return std::optional<double>(sum / static_cast<double>(count));
   }
@@ -119,14 +147,25 @@ public:
   }
 
 private:
-  llvm::Expected<double> run(llvm::StringRef function, int64_t rows) {
-    auto view = [&](std::vector<int32_t> &data) {
-      return runtime::TensorView{ir::DType::i32, {rows, s_.config.context}, data.data()};
-    };
+  /// A micro-batch that was started.
+  struct Unread {
+    unsigned run;
+    int64_t step;
+    bool isLast; // of its step
+  };
+  runtime::TensorView view(std::vector<int32_t> &data, int64_t rows) const {
+    return {ir::DType::i32, {rows, s_.config.context}, data.data()};
+  }
+  llvm::Error readOldest(std::optional<Done> &done) {
+    Unread oldest = unread_.front();
+    unread_.pop_front();
     float loss = 0;
-    runtime::TensorView output{ir::DType::f32, {}, &loss};
-    if (auto error = program().run(function, {view(tokens_), view(targets_)}, {output})) return error;
-    return static_cast<double>(loss);
+    if (auto error = program().finish(oldest.run, {{ir::DType::f32, {}, &loss}})) return error;
+    sum_ += static_cast<double>(loss);
+    if (!oldest.isLast) return llvm::Error::success();
+    done = Done{oldest.step, std::exchange(sum_, 0) / static_cast<double>(s_.accumulate), msSince(since_)};
+    restartClock();
+    return llvm::Error::success();
   }
 
   const TrainSettings &s_;
@@ -135,7 +174,10 @@ private:
   int64_t rows_; // of a micro-batch
   std::vector<int32_t> tokens_, targets_;
   float lr_ = std::numeric_limits<float>::quiet_NaN();
-  double hostMs_ = 0;
+  std::deque<Unread> unread_; // at most two
+  double sum_ = 0;            // of the losses of the oldest unread step's micro-batches
+  Clock::time_point since_ = Clock::now();
+  std::vector<double> hostMs_; // of each step: what the host did while no step waited for it
 };
 
 llvm::Expected<Compiled> compileTraining(const TrainSettings &s, const ChosenDevice &device) {
@@ -147,12 +189,6 @@ llvm::Expected<Compiled> compileTraining(const TrainSettings &s, const ChosenDev
   adamw.lr = s.lr, adamw.weightDecay = s.weightDecay, adamw.noDecay = s.noDecay, adamw.clipNorm = s.clipNorm;
   request.program.profile = !s.device.dumpDir.empty();
   return compileModule(nn::gptForward(s.config), device, std::move(request));
-}
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  llvm::sort(values);
-  return values[values.size() / 2];
 }
 
 } // namespace
@@ -260,28 +296,39 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
   std::vector<double> times;
   bool warned = false;
   int64_t saved = -1;
+  auto report = [&](const std::optional<Run::Done> &done) {
+    if (!done) return;
+    times.push_back(done->ms);
+    summary.finalLoss = done->loss, summary.lastStep = done->step;
+    events.step({done->step, steps, done->loss, done->ms, s.batch * s.config.context});
+    if (std::isfinite(done->loss) || warned) return;
+    events.warning(
+        llvm::formatv("the loss is not finite at step {0}: a smaller --lr or --clip-norm 1 may help", done->step));
+    warned = true;
+  };
+  auto finish = [&]() -> llvm::Error {
+    auto done = run.finish();
+    if (!done) return done.takeError();
+    report(*done);
+    return llvm::Error::success();
+  };
+  run.restartClock();
   for (int64_t step = start + 1; step <= steps; ++step) {
     if (events.cancel && *events.cancel) {
       summary.interrupted = true;
       break;
     }
-    auto begin = Clock::now();
-    auto loss = run.step(step);
-    if (!loss) return loss.takeError();
-    StepReport report{step, steps, *loss, msSince(begin), s.batch * s.config.context};
-    times.push_back(report.ms);
-    summary.finalLoss = *loss, summary.lastStep = step;
-    events.step(report);
-    if (!std::isfinite(*loss) && !warned) {
-      events.warning(
-          llvm::formatv("the loss is not finite at step {0}: a smaller --lr or --clip-norm 1 may help", step));
-      warned = true;
-    }
+    auto before = run.start(step);
+    if (!before) return before.takeError();
+    report(*before);
     if (s.saveEvery > 0 && step % s.saveEvery == 0) {
+      if (auto error = finish()) return error;
       if (auto error = save(step)) return error;
       saved = step;
+      run.restartClock();
     }
   }
+  if (auto error = finish()) return error;
   if (saved != summary.lastStep)
     if (auto error = save(summary.lastStep)) return error;
   summary.launchesPerStep = program.launchesPerRun(), summary.kernels = program.kernelsPerRun();
@@ -294,7 +341,7 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
   }
 
   summary.msPerStep = median(times);
-  if (!times.empty()) summary.hostUsPerStep = 1000 * run.hostMs() / static_cast<double>(times.size());
+  summary.hostUsPerStep = run.hostUsPerStep();
   summary.peakBytes = program.peakBytes();
   summary.gemms = countGemms(program.module());
   for (const runtime::Fallback &fallback : program.fallbacks())

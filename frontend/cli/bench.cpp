@@ -4,13 +4,13 @@
 // least time for a part's operations and bytes; `roofline` is that time over the time it took.
 #include "frontend/api/compile_module.h"
 #include "frontend/api/config_file.h"
-#include "frontend/api/cost.h"
 #include "frontend/api/tensor_files.h"
 #include "frontend/builder/graph_state.h"
 #include "frontend/cli/console.h"
 #include "frontend/cli/load_module.h"
 #include "frontend/cli/verbs.h"
 #include "ir/graph/bug.h"
+#include "ir/ops/flops.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace fusor::frontend::cli {
@@ -72,7 +72,7 @@ llvm::Expected<Timing> timeJob(Job job, const CommonOptions &common, const Chose
   }
   llvm::sort(times);
   Timing timing{.ms = times[times.size() / 2], .minMs = times.front(), .maxMs = times.back()};
-  timing.flops = contractionFlops(function, job.symbols);
+  timing.flops = ir::contractionFlops(function, job.symbols);
   for (const runtime::KernelInfo &kernel : program.kernels())
     if (kernel.function == job.function) timing.bytes += static_cast<double>(kernel.bytes);
   timing.peakBytes = program.peakBytes();

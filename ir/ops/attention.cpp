@@ -10,6 +10,7 @@
 #include "ir/ops/formula.h"
 #include "ir/ops/indexing.h"
 #include "ir/ops/op_builder.h"
+#include "ir/ops/rounding.h"
 #include <limits>
 
 namespace fusor::ir {
@@ -97,11 +98,6 @@ struct AttentionLoop {
     return sum > 0 ? std::log(sum) + top : -kInf;
   }
 };
-
-void roundAll(RefTensor &t) {
-  if (isNarrowFloat(t.dtype))
-    for (double &x : t.data) x = roundTo(t.dtype, x);
-}
 
 void attentionReference(const RefCall &call) {
   AttentionLoop a(call, 0, 3, 4);

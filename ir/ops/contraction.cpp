@@ -2,6 +2,7 @@
 #include "ir/ops/families.h"
 #include "ir/ops/indexing.h"
 #include "ir/ops/op_builder.h"
+#include "ir/ops/rounding.h"
 
 namespace fusor::ir {
 namespace {
@@ -23,11 +24,6 @@ llvm::Error checkPair(const OpSite &site) {
 }
 
 double scaled(const RefTensor &t, int64_t i) { return t.scale == 1 ? t.data[i] : t.data[i] / t.scale; }
-
-void roundAll(RefTensor &t) {
-  if (isNarrowFloat(t.dtype))
-    for (double &v : t.data) v = roundTo(t.dtype, v);
-}
 
 // --- matmul: a [..., M, K] x b [..., K, N], either transposed, leading dims broadcast
 

@@ -1,7 +1,6 @@
 #include "ir/reference/reference.h"
 #include "ir/graph/bug.h"
 #include "ir/graph/builder.h"
-#include "ir/ops/counter_rng.h"
 #include "ir/ops/indexing.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
@@ -186,18 +185,6 @@ llvm::Expected<RefResult> evaluate(const Function &function, llvm::ArrayRef<RefT
       (entry.kind == ReturnKind::update ? result.updates : result.gradients)[entry.name] = value;
   }
   return result;
-}
-
-std::vector<double> initialValues(const Persistent &persistent, uint64_t seed, int64_t elements) {
-  std::vector<double> values(elements,
-                             persistent.init.kind == Initializer::Kind::constant ? persistent.init.value : 0.0);
-  if (persistent.init.kind != Initializer::Kind::normal) return values;
-  uint64_t stream = 0xcbf29ce484222325ull; // FNV-1a of the name
-  for (char c : persistent.name) stream = (stream ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
-  uint64_t key = rngKey(seed, stream);
-  for (int64_t i = 0; i < elements; ++i)
-    values[i] = roundTo(persistent.type.dtype, persistent.init.value * rngNormal(key, static_cast<uint64_t>(i)));
-  return values;
 }
 
 } // namespace fusor::ir

@@ -23,10 +23,7 @@ llvm::Error evaluateOp(const OpSite &site, llvm::ArrayRef<const RefTensor *> inp
 
 /// Runs `function` on `inputs` (one per argument; they fix the symbols) and the persistent values it reads. Derived
 /// values that are missing from `state` are computed from their expression, constants from the module.
-llvm::Expected<RefResult> evaluate(const Function &function, llvm::ArrayRef<RefTensor> inputs, const RefState &state = {},
-                                   SymbolValues symbols = {});
-
-/// The content a param or state starts with under `seed`: the same numbers on every device (see CONTRACT.md).
-std::vector<double> initialValues(const Persistent &persistent, uint64_t seed, int64_t elements);
+llvm::Expected<RefResult> evaluate(const Function &function, llvm::ArrayRef<RefTensor> inputs,
+                                   const RefState &state = {}, SymbolValues symbols = {});
 
 } // namespace fusor::ir

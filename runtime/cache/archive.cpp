@@ -13,7 +13,7 @@ namespace {
 // The file: "FUSORCA1"; then per entry the kind (1 byte of length, text), the key as 32 hex digits, the length of the
 // entry's file (8 bytes, little endian) and that file, which has its own checksum; then "END" and the number of entries
 // (8 bytes).
-constexpr llvm::StringLiteral kMagic("FUSORCA1");
+constexpr llvm::StringLiteral kArchiveMagic("FUSORCA1");
 constexpr llvm::StringLiteral kEnd = llvm::StringLiteral::withInnerNUL("\0END"); // no kind has length 0
 
 std::string number(uint64_t value) {
@@ -55,7 +55,7 @@ bool takeEntry(llvm::StringRef &rest, ArchivedEntry &entry, std::string &problem
 llvm::Expected<int64_t> exportCache(Cache &cache, llvm::StringRef path) {
   llvm::Expected<AtomicFile> file = AtomicFile::create(path);
   if (!file) return file.takeError();
-  if (llvm::Error error = file->write(llvm::StringRef(kMagic))) return error;
+  if (llvm::Error error = file->write(llvm::StringRef(kArchiveMagic))) return error;
   int64_t count = 0;
   for (const Cache::Entry &entry : cache.entries()) {
     std::optional<std::string> contents = cache.get(entry.kind, entry.key);
@@ -77,9 +77,9 @@ llvm::Expected<int64_t> importCache(Cache &cache, llvm::StringRef path) {
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!buffer) return llvm::make_error<FileError>(FileError::Action::Read, path, buffer.getError());
   llvm::StringRef rest = (*buffer)->getBuffer();
-  if (!rest.consume_front(kMagic))
-    return wrong("expected a file of `fusor cache export`, which begins with " + kMagic + ", found " +
-                 quotedName(rest.take_front(kMagic.size())));
+  if (!rest.consume_front(kArchiveMagic))
+    return wrong("expected a file of `fusor cache export`, which begins with " + kArchiveMagic + ", found " +
+                 quotedName(rest.take_front(kArchiveMagic.size())));
   std::vector<ArchivedEntry> entries;
   while (!rest.startswith(kEnd)) {
     std::string problem = "the file is cut off";

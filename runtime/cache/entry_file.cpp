@@ -6,7 +6,7 @@
 namespace fusor::runtime {
 namespace {
 
-constexpr llvm::StringLiteral kMagic("FUSORCE1");
+constexpr llvm::StringLiteral kEntryMagic("FUSORCE1");
 constexpr size_t kHeaderBytes = 48;
 
 using llvm::support::endian::read64le;
@@ -17,7 +17,7 @@ using llvm::support::endian::write64le;
 std::string entryHeader(const CacheKey &key, llvm::StringRef contents) {
   CacheKey checksum = hashBytes(contents);
   std::string header(kHeaderBytes, '\0');
-  header.replace(0, kMagic.size(), kMagic.data(), kMagic.size());
+  header.replace(0, kEntryMagic.size(), kEntryMagic.data(), kEntryMagic.size());
   write64le(&header[8], key.low);
   write64le(&header[16], key.high);
   write64le(&header[24], contents.size());
@@ -27,7 +27,7 @@ std::string entryHeader(const CacheKey &key, llvm::StringRef contents) {
 }
 
 std::optional<llvm::StringRef> decodeEntry(llvm::StringRef file, const CacheKey &key, std::string &problem) {
-  if (file.size() < kHeaderBytes || !file.startswith(kMagic)) {
+  if (file.size() < kHeaderBytes || !file.startswith(kEntryMagic)) {
     problem = "it does not begin with the header of an entry";
     return std::nullopt;
   }

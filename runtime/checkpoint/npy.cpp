@@ -12,7 +12,7 @@ namespace {
 
 using ir::DType;
 
-constexpr llvm::StringLiteral kMagic("\x93NUMPY");
+constexpr llvm::StringLiteral kNpyMagic("\x93NUMPY");
 
 /// Reads {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }, a Python literal with keys in any order. Each
 /// method takes something off the front of `rest` or leaves a message in `problem`.
@@ -141,7 +141,7 @@ llvm::Expected<NpyArray> readNpy(llvm::StringRef path) {
   if (!buffer) return llvm::make_error<FileError>(FileError::Action::Read, path, buffer.getError());
   llvm::StringRef rest = (*buffer)->getBuffer();
 
-  if (!rest.consume_front(kMagic))
+  if (!rest.consume_front(kNpyMagic))
     return wrong("expected a .npy file, which begins with \\x93NUMPY, found " + quotedName(rest.take_front(6)));
   if (rest.size() < 2) return wrong("the file is cut off within its version");
   unsigned major = uint8_t(rest[0]), minor = uint8_t(rest[1]);
@@ -196,10 +196,10 @@ llvm::Error writeNpy(llvm::StringRef path, DType dtype, llvm::ArrayRef<int64_t> 
       llvm::formatv("{{'descr': '{0}', 'fortran_order': False, 'shape': ({1}), }", *descr, extents).str();
   // Data begin at a multiple of 64, as NumPy does it; a newline ends the header.
   bool longHeader = text.size() + 1 + 10 + 63 > 65535;
-  size_t before = kMagic.size() + 2 + (longHeader ? 4 : 2);
+  size_t before = kNpyMagic.size() + 2 + (longHeader ? 4 : 2);
   text.resize(llvm::alignTo(before + text.size() + 1, 64) - before - 1, ' ');
   text += '\n';
-  std::string start = kMagic.str() + (longHeader ? '\2' : '\1') + '\0';
+  std::string start = kNpyMagic.str() + (longHeader ? '\2' : '\1') + '\0';
   for (unsigned i = 0; i < (longHeader ? 4u : 2u); ++i) start += char(text.size() >> 8 * i);
 
   llvm::Expected<AtomicFile> file = AtomicFile::create(path);

@@ -1,4 +1,5 @@
 #include "runtime/cpu/bucket.h"
+#include "ir/ops/flops.h"
 #include "runtime/execute/constants.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/MathExtras.h"
@@ -41,6 +42,7 @@ llvm::Expected<std::unique_ptr<Bucket>> makeBucket(const Function &function,
       for (unsigned i = 0; i < step.inputs.size(); ++i)
         if (bucket->memory.buffers[step.inputs[i]].place == bucket->memory.buffers[step.outputs[o]].place)
           overlaps[o].push_back(i);
+    step.flops = contractionFlops(*code->op, symbols);
     step.step = instantiate(*code, symbols, overlaps, isa);
     bucket->sharedBytes = std::max(bucket->sharedBytes, step.step->sharedBytes());
     bucket->steps.push_back(std::move(step));

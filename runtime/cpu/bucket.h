@@ -11,6 +11,7 @@ struct BucketStep {
   std::unique_ptr<Step> step;
   llvm::SmallVector<unsigned, 8> inputs, outputs; // buffers of the memory plan
   int64_t bytes = 0;                              // read and written once
+  double flops = 0;                               // of products
 };
 
 struct Bucket {

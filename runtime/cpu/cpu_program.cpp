@@ -1,17 +1,17 @@
 #include "runtime/cpu/cpu_program.h"
 #include "ir/graph/bug.h"
-#include "ir/graph/builder.h"
 #include "ir/graph/printer.h"
+#include "ir/reference/initial_values.h"
 #include "runtime/cpu/bucket.h"
 #include "runtime/cpu/cluster_check.h"
 #include "runtime/cpu/parallel.h"
 #include "runtime/execute/bucket_key.h"
+#include "runtime/execute/freshness.h"
 #include "runtime/execute/run_error.h"
-#include "llvm/ADT/StringSet.h"
-#include "llvm/Support/FormatVariadic.h"
+#include "runtime/execute/user_error.h"
+#include "llvm/Support/MathExtras.h"
 #include <chrono>
 #include <cstring>
-#include <map>
 #include <thread>
 
 namespace fusor::runtime {
@@ -22,11 +22,6 @@ using passes::PlaceKind;
 
 namespace {
 
-template <typename... Args> llvm::Error userError(const char *format, Args &&...args) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(),
-                                 llvm::formatv(format, std::forward<Args>(args)...).str());
-}
-
 // A function's launch list, and its plans by sizes.
 struct FunctionCode {
   const Function *function = nullptr;
@@ -34,22 +29,23 @@ struct FunctionCode {
   llvm::StringMap<std::unique_ptr<Bucket>> buckets;
 };
 
-struct Store {
-  AlignedMemory memory;
-  bool isStale = false; // a derived value whose sources changed
-};
-
 class CpuProgram final : public Program {
 public:
   CpuProgram(std::unique_ptr<Module> module, const Target &target, CompileOptions options)
       : Program(std::move(module), target, std::move(options)),
-        workers_(options_.threads ? options_.threads : std::max(1u, std::thread::hardware_concurrency())) {}
+        workers_(options_.threads ? options_.threads : std::max(1u, std::thread::hardware_concurrency())),
+        freshness_(*module_) {}
 
   llvm::Error prepare() {
     if (auto error = allocatePersistents()) return error;
     for (const auto &function : module_->functions())
       if (auto error = lower(*function, functions_[function->name()])) return error;
-    return prepareDerived();
+    auto deriving = derivingModule(*module_);
+    if (!deriving) return deriving.takeError();
+    derivedModule_ = std::move(*deriving);
+    for (const auto &function : derivedModule_->functions())
+      if (auto error = lower(*function, derived_[function->name()])) return error;
+    return llvm::Error::success();
   }
 
   llvm::Error run(llvm::StringRef name, llvm::ArrayRef<TensorView> inputs, llvm::ArrayRef<TensorView> outputs,
@@ -65,39 +61,39 @@ public:
     for (const TensorView &view : inputs) in.push_back(static_cast<char *>(view.data));
     for (const TensorView &view : outputs) out.push_back(static_cast<char *>(view.data));
     if (auto error = execute(code, **bucket, in, out)) return error;
-    markStale(*code.function);
+    freshness_.ran(*code.function);
     lastSteps_ = (*bucket)->steps.size();
     return llvm::Error::success();
   }
 
   llvm::Error initialize(uint64_t seed) override {
+    constexpr int64_t kElementsPerTask = 16384; // half a millisecond of normal numbers
     for (const auto &persistent : module_->persistents()) {
-      Store &store = stores_[persistent->name];
-      if (persistent->kind == PersistentKind::derived) store.isStale = true;
       if (persistent->kind != PersistentKind::param && persistent->kind != PersistentKind::state) continue;
       auto bytes = persistentBytes(persistent->name);
       if (!bytes) return bytes.takeError();
-      int64_t elements = *bytes / byteSize(persistent->type.dtype);
-      auto values = initialValues(*persistent, seed, elements);
-      for (int64_t i = 0; i < elements; ++i) storeElement(persistent->type.dtype, store.memory.data(), i, values[i]);
+      int64_t size = byteSize(persistent->type.dtype), elements = *bytes / size;
+      char *to = stores_[persistent->name].data();
+      workers_.forEach(llvm::divideCeil(elements, kElementsPerTask), [&](int64_t task) {
+        int64_t first = task * kElementsPerTask;
+        storeInitialValues(*persistent, seed, first, std::min(kElementsPerTask, elements - first), to + first * size);
+      });
     }
+    freshness_.markAll();
     return ensureDerived();
   }
 
   llvm::Error readPersistent(llvm::StringRef name, llvm::MutableArrayRef<char> bytes) override {
     if (auto error = checkSize(name, bytes.size())) return error;
     if (auto error = computeDerived({name})) return error;
-    std::memcpy(bytes.data(), stores_[name].memory.data(), bytes.size());
+    std::memcpy(bytes.data(), stores_[name].data(), bytes.size());
     return llvm::Error::success();
   }
 
   llvm::Error writePersistent(llvm::StringRef name, llvm::ArrayRef<char> bytes) override {
     if (auto error = checkSize(name, bytes.size())) return error;
-    std::memcpy(stores_[name].memory.data(), bytes.data(), bytes.size());
-    stores_[name].isStale = false;
-    llvm::StringSet<> changed;
-    changed.insert(name);
-    markStale(changed, {});
+    std::memcpy(stores_[name].data(), bytes.data(), bytes.size());
+    freshness_.written(name);
     return llvm::Error::success();
   }
 
@@ -132,18 +128,17 @@ public:
     return infos;
   }
 
-  std::vector<StepTime> stepTimes() const override { return times_; }
   unsigned kernelsPerRun() const override { return lastSteps_; }
 
 private:
   Workers workers_;
   Isa isa_ = bestIsa();
-  llvm::StringMap<Store> stores_;
+  llvm::StringMap<AlignedMemory> stores_; // content of persistent values
+  Freshness freshness_;
   llvm::StringMap<FunctionCode> functions_;
-  Module derivedModule_{"derived"};
-  llvm::StringMap<FunctionCode> derived_; // by the derived value's name
+  std::unique_ptr<Module> derivedModule_;
+  llvm::StringMap<FunctionCode> derived_; // "derive.NAME"
   AlignedMemory arena_, shared_;
-  std::vector<StepTime> times_;
   unsigned lastSteps_ = 0;
   int64_t persistentBytes_ = 0;
 
@@ -163,14 +158,13 @@ private:
                 "the persistent values alone need more than the limit of {0} bytes; a smaller width, fewer layers or a "
                 "narrower optimizer state lower it",
                 options_.memoryLimitBytes));
-      Store &store = stores_[persistent->name];
-      store.memory = AlignedMemory(*bytes);
-      if (!store.memory)
+      AlignedMemory &store = stores_[persistent->name];
+      store = AlignedMemory(*bytes);
+      if (!store)
         return llvm::make_error<OutOfMemoryError>(
             persistentBytes_, 0, llvm::formatv("no memory for @{0}, {1} bytes", persistent->name, *bytes));
-      store.isStale = persistent->kind == PersistentKind::derived;
       if (persistent->kind == PersistentKind::constant)
-        std::memcpy(store.memory.data(), persistent->data->data(), std::min<size_t>(*bytes, persistent->data->size()));
+        std::memcpy(store.data(), persistent->data->data(), std::min<size_t>(*bytes, persistent->data->size()));
     }
     return llvm::Error::success();
   }
@@ -182,73 +176,13 @@ private:
     return userError("@{0} has {1} bytes, {2} are given", name, *bytes, given);
   }
 
-  static llvm::SmallVector<llvm::StringRef, 8> readsOf(const Function &function) {
-    llvm::SmallVector<llvm::StringRef, 8> names;
-    for (Value read : function.reads())
-      if (!read.unused()) names.push_back(read.name());
-    return names;
-  }
-
-  // One function a derived value: `return @name = op(@source, ...)`.
-  llvm::Error prepareDerived() {
-    for (const auto &persistent : module_->persistents()) {
-      Persistent copy = *persistent;
-      derivedModule_.addPersistent(std::move(copy));
-    }
-    for (const auto &persistent : module_->persistents()) {
-      if (persistent->kind != PersistentKind::derived) continue;
-      Function &function = derivedModule_.addFunction("derive." + persistent->name);
-      llvm::SmallVector<Value, 2> operands;
-      for (const std::string &source : persistent->deriveFrom) operands.push_back(function.read(source));
-      Builder builder(function.block());
-      auto op = builder.create(persistent->deriveOp, operands, persistent->deriveAttrs);
-      if (!op) return op.takeError();
-      function.setReturns({{ReturnKind::update, persistent->name, (*op)->result()}});
-      if (auto error = lower(function, derived_[persistent->name])) return error;
-    }
-    return llvm::Error::success();
-  }
-
-  // Those of `names` that are stale, and first what they derive from.
   llvm::Error computeDerived(llvm::ArrayRef<llvm::StringRef> names) {
-    for (llvm::StringRef name : names) {
-      auto store = stores_.find(name);
-      if (store == stores_.end() || !store->second.isStale) continue;
-      store->second.isStale = false;
-      const Persistent *persistent = module_->persistent(name);
-      llvm::SmallVector<llvm::StringRef, 2> sources(persistent->deriveFrom.begin(), persistent->deriveFrom.end());
-      if (auto error = computeDerived(sources)) return error;
-      FunctionCode &code = derived_[name];
+    return freshness_.refresh(names, [&](const Persistent &persistent) -> llvm::Error {
+      FunctionCode &code = derived_["derive." + persistent.name];
       auto bucket = bucketOf(code, options_.symbols);
       if (!bucket) return bucket.takeError();
-      if (auto error = execute(code, **bucket, {}, {})) return error;
-    }
-    return llvm::Error::success();
-  }
-
-  // Derived values of what `function` wrote, but for those it wrote itself.
-  void markStale(const Function &function) {
-    llvm::StringSet<> changed, fresh;
-    for (const ReturnEntry &entry : function.returns()) {
-      if (entry.kind != ReturnKind::update) continue;
-      changed.insert(entry.name);
-      fresh.insert(entry.name);
-    }
-    markStale(changed, fresh);
-  }
-  void markStale(llvm::StringSet<> changed, const llvm::StringSet<> &fresh) {
-    for (const auto &persistent : module_->persistents()) { // in order: sources stand before what derives from them
-      if (persistent->kind != PersistentKind::derived) continue;
-      if (fresh.contains(persistent->name)) {
-        stores_[persistent->name].isStale = false;
-        continue;
-      }
-      for (const std::string &source : persistent->deriveFrom)
-        if (changed.contains(source)) {
-          stores_[persistent->name].isStale = true;
-          changed.insert(persistent->name);
-        }
-    }
+      return execute(code, **bucket, {}, {});
+    });
   }
 
   // --- compiling
@@ -305,27 +239,13 @@ private:
 
   // --- running
 
-  llvm::Error checkOutputs(const Function &function, llvm::ArrayRef<TensorView> outputs,
-                           const SymbolValues &symbols) const {
-    auto expected = resultTypes(function.name(), symbols);
-    if (!expected) return expected.takeError();
-    if (outputs.size() != expected->size())
-      return userError("@{0} has {1} results, {2} outputs are given", function.name(), expected->size(),
-                       outputs.size());
-    for (unsigned i = 0; i < outputs.size(); ++i)
-      if (outputs[i].dtype != (*expected)[i].dtype || outputs[i].shape != (*expected)[i].shape)
-        return userError("output {0} of @{1} must be {2}, is {3}", i, function.name(), (*expected)[i].typeText(),
-                         outputs[i].typeText());
-    return llvm::Error::success();
-  }
-
   char *address(const Place &place, const Bucket &bucket, llvm::ArrayRef<char *> inputs,
                 llvm::ArrayRef<char *> outputs) {
     switch (place.kind) {
     case PlaceKind::arena: return arena_.data() + place.offset;
     case PlaceKind::input: return inputs[place.index];
     case PlaceKind::output: return outputs[place.index];
-    case PlaceKind::persistent: return stores_[place.name].memory.data();
+    case PlaceKind::persistent: return stores_[place.name].data();
     case PlaceKind::constant: return bucket.constants.data() + place.offset;
     }
     llvm_unreachable("every kind of place is handled above");
@@ -335,7 +255,7 @@ private:
                       llvm::ArrayRef<char *> outputs) {
     std::vector<char *> at;
     for (const auto &buffer : bucket.memory.buffers) at.push_back(address(buffer.place, bucket, inputs, outputs));
-    times_.clear();
+    if (options_.profile) times_.clear();
     llvm::SmallVector<const char *, 32> in;
     llvm::SmallVector<char *, 32> out;
     for (const BucketStep &step : bucket.steps) {
@@ -355,7 +275,7 @@ private:
         std::memcpy(arena_.data() + copy.stagingOffset, addressOf(copy.from), bytesOf(copy.from));
     for (const passes::UpdateCopy &copy : bucket.memory.updateCopies) {
       char *from = copy.stagingOffset >= 0 ? arena_.data() + copy.stagingOffset : addressOf(copy.from);
-      char *to = stores_[copy.persistent].memory.data();
+      char *to = stores_[copy.persistent].data();
       if (from != to) std::memcpy(to, from, bytesOf(copy.from));
     }
     return llvm::Error::success();
@@ -375,7 +295,7 @@ private:
     auto start = std::chrono::steady_clock::now();
     step.step->run(memory, workers_);
     std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - start;
-    times_.push_back({step.code->name, step.code->kind, ms.count()});
+    times_.push_back({step.code->name, step.code->kind, ms.count(), static_cast<double>(step.bytes), step.flops});
     return llvm::Error::success();
   }
 };

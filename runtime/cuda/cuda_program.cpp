@@ -1,16 +1,14 @@
 #include "runtime/cuda/cuda_program.h"
-#include "ir/graph/bug.h"
 #include "ir/graph/printer.h"
 #include "passes/fusion/fusion.h"
-#include "runtime/cpu/cluster_check.h"
-#include "runtime/cuda/device_bucket.h"
-#include "runtime/execute/freshness.h"
+#include "runtime/cuda/bucket_runner.h"
+#include "runtime/cuda/device_state.h"
 #include "runtime/execute/bucket_key.h"
+#include "runtime/execute/freshness.h"
 #include "runtime/execute/run_error.h"
-#include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/MathExtras.h"
+#include "runtime/execute/user_error.h"
+#include "llvm/ADT/ScopeExit.h"
 #include <cstring>
-#include <map>
 
 namespace fusor::runtime {
 
@@ -18,34 +16,31 @@ using namespace ir;
 
 namespace {
 
-template <typename... Args> llvm::Error userError(const char *format, Args &&...args) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(),
-                                 llvm::formatv(format, std::forward<Args>(args)...).str());
-}
-
 struct FunctionCode {
   const Function *function = nullptr;
   std::vector<DeviceCode> codes;
   llvm::StringMap<std::unique_ptr<DeviceBucket>> buckets;
 };
 
-// Where inputs wait for their copy to the device. Two, so that the host fills one while the device still reads the
-// other.
-struct Staging {
-  PinnedMemory memory;
-  int64_t bytes = 0;
-  CudaEvent copied;
-  bool isInFlight = false;
+// A run whose results were not read yet.
+struct Unread {
+  const Function *function = nullptr;
+  const DeviceBucket *bucket = nullptr;
+  std::optional<unsigned> download = {}; // number in downloads_; none without results
 };
 
 class CudaProgram final : public Program {
 public:
   CudaProgram(std::unique_ptr<Module> module, const Target &target, CompileOptions options, CudaPlatform platform)
       : Program(std::move(module), target, std::move(options)), platform_(std::move(platform)),
-        context_(platform_.context), kernels_(target_, platform_.cublasLt != nullptr), freshness_(*module_) {
+        context_(platform_.context), kernels_(target, platform_.cublasLt != nullptr), freshness_(*module_) {
     if (platform_.cublasLt)
       gemms_ = std::make_unique<GemmChooser>(context_, platform_.cublasLt, platform_.cache.get(), options_.timeGemms);
     compileStats_.notes = platform_.notes;
+  }
+
+  ~CudaProgram() override { // what is on its way reads and writes memory that goes
+    if (stream_ && !context_->makeCurrent()) llvm::consumeError(stream_.synchronize());
   }
 
   llvm::Error prepare() {
@@ -53,12 +48,7 @@ public:
     auto stream = CudaStream::create(context_);
     if (!stream) return stream.takeError();
     stream_ = std::move(*stream);
-    for (Staging &staging : staging_) {
-      auto event = CudaEvent::create(context_, false);
-      if (!event) return event.takeError();
-      staging.copied = std::move(*event);
-    }
-    if (auto error = allocatePersistents()) return error;
+    if (auto error = state_.allocate(options_, stream_)) return error;
     auto deriving = derivingModule(*module_);
     if (!deriving) return deriving.takeError();
     derivedModule_ = std::move(*deriving);
@@ -75,32 +65,63 @@ public:
                   const SymbolValues &symbols) override {
     auto bound = bindSymbols(name, inputs, symbols);
     if (!bound) return bound.takeError();
-    FunctionCode &code = functions_[name];
-    if (auto error = checkOutputs(*code.function, outputs, *bound)) return error;
-    if (options_.cancel && options_.cancel->load(std::memory_order_relaxed)) return llvm::make_error<CancelledError>();
+    if (auto error = checkOutputs(*functions_[name].function, outputs, *bound)) return error;
+    auto number = startBound(name, inputs, *bound);
+    if (!number) return number.takeError();
+    return finish(*number, outputs);
+  }
+
+  llvm::Expected<unsigned> start(llvm::StringRef name, llvm::ArrayRef<TensorView> inputs,
+                                 const SymbolValues &symbols) override {
+    auto bound = bindSymbols(name, inputs, symbols);
+    if (!bound) return bound.takeError();
+    return startBound(name, inputs, *bound);
+  }
+
+  bool isDeferred() const override { return !options_.check && !options_.profile; }
+
+  llvm::Error finish(unsigned number, llvm::ArrayRef<TensorView> outputs) override {
+    auto found = unread_.find(number);
+    if (found == unread_.end()) return userError("run {0} was not started, or has been finished", number);
+    Unread run = found->second;
+    unread_.erase(found);
+    if (!run.download) return llvm::Error::success();
+    auto release = llvm::make_scope_exit([&] { downloads_.release(*run.download); });
+    if (auto error = checkOutputs(*run.function, outputs, run.bucket->symbols)) return error;
     if (auto error = context_->makeCurrent()) return error;
-    auto bucket = bucketOf(code, *bound);
+    auto from = downloads_.wait(*run.download, llvm::Twine("@") + run.function->name());
+    if (!from) return from.takeError();
+    for (unsigned i = 0; i < outputs.size(); ++i)
+      std::memcpy(outputs[i].data, *from + (run.bucket->outputOffsets[i] - run.bucket->inputTotal), outputs[i].bytes());
+    return llvm::Error::success();
+  }
+
+  llvm::Expected<double> timeRuns(llvm::StringRef name, llvm::ArrayRef<TensorView> inputs, unsigned runs,
+                                  const SymbolValues &symbols) override {
+    auto bound = bindSymbols(name, inputs, symbols);
+    if (!bound) return bound.takeError();
+    auto bucket = prepareRun(name, inputs, *bound);
     if (!bucket) return bucket.takeError();
-    if (auto error = computeDerived(readsOf(*code.function))) return error;
-    if (auto error = bind(**bucket)) return error;
-    if (auto error = upload(**bucket, inputs)) return error;
-    if (auto error = execute(code, **bucket)) return error;
-    freshness_.ran(*code.function);
-    return download(**bucket, outputs);
+    auto begin = CudaEvent::create(context_, true);
+    if (!begin) return begin.takeError();
+    auto end = CudaEvent::create(context_, true);
+    if (!end) return end.takeError();
+    constexpr unsigned kBefore = 2; // launch by launch, and the graph's first
+    for (unsigned i = 0; i < kBefore + runs; ++i) {
+      if (i == kBefore)
+        if (auto error = stream_.record(*begin)) return error;
+      if (auto error = execute(functions_[name], **bucket)) return error;
+    }
+    if (auto error = stream_.record(*end)) return error;
+    if (auto error = stream_.synchronize("@" + name)) return error;
+    auto milliseconds = begin->millisecondsTo(*end);
+    if (!milliseconds) return milliseconds.takeError();
+    return *milliseconds / std::max(1u, runs);
   }
 
   llvm::Error initialize(uint64_t seed) override {
     if (auto error = context_->makeCurrent()) return error;
-    for (const auto &persistent : module_->persistents()) {
-      if (persistent->kind != PersistentKind::param && persistent->kind != PersistentKind::state) continue;
-      auto bytes = persistentBytes(persistent->name);
-      if (!bytes) return bytes.takeError();
-      int64_t elements = *bytes / byteSize(persistent->type.dtype);
-      auto values = initialValues(*persistent, seed, elements);
-      std::vector<char> raw(*bytes);
-      for (int64_t i = 0; i < elements; ++i) storeElement(persistent->type.dtype, raw.data(), i, values[i]);
-      if (auto error = write(persistent->name, raw)) return error;
-    }
+    if (auto error = state_.initialize(seed, options_.threads, stream_)) return error;
     freshness_.markAll();
     return ensureDerived();
   }
@@ -109,14 +130,13 @@ public:
     if (auto error = checkSize(name, bytes.size())) return error;
     if (auto error = context_->makeCurrent()) return error;
     if (auto error = computeDerived({name})) return error;
-    if (auto error = stream_.download(bytes.data(), shared_.persistent(name), bytes.size())) return error;
-    return stream_.synchronize(llvm::Twine("reading @") + name);
+    return state_.read(name, bytes, stream_);
   }
 
   llvm::Error writePersistent(llvm::StringRef name, llvm::ArrayRef<char> bytes) override {
     if (auto error = checkSize(name, bytes.size())) return error;
     if (auto error = context_->makeCurrent()) return error;
-    if (auto error = write(name, bytes)) return error;
+    if (auto error = state_.write(name, bytes, stream_)) return error;
     freshness_.written(name);
     return llvm::Error::success();
   }
@@ -153,7 +173,6 @@ public:
     return infos;
   }
 
-  std::vector<StepTime> stepTimes() const override { return times_; }
   unsigned kernelsPerRun() const override { return lastKernels_; }
   unsigned launchesPerRun() const override { return lastLaunches_; }
 
@@ -167,45 +186,12 @@ private:
   Freshness freshness_;
   std::unique_ptr<Module> derivedModule_;
   llvm::StringMap<FunctionCode> functions_, derived_; // the latter by "derive.NAME"
-  Staging staging_[2];
-  unsigned nextStaging_ = 0;
-  PinnedMemory results_;
-  int64_t resultBytes_ = 0;
-  std::vector<StepTime> times_;
-  unsigned lastKernels_ = 0, lastLaunches_ = 0;
-
-  // --- persistent values
-
-  llvm::Error allocatePersistents() {
-    int64_t total = 0;
-    for (const auto &persistent : module_->persistents()) {
-      auto bytes = passes::storageBytes(persistent->type, options_.symbols);
-      if (!bytes)
-        return userError("@{0} is {1}: its symbols must have a value when the module is compiled", persistent->name,
-                         persistent->type.str());
-      shared_.offsetOf[persistent->name] = total;
-      total += static_cast<int64_t>(llvm::alignTo(*bytes, 256));
-    }
-    if (options_.memoryLimitBytes && total > options_.memoryLimitBytes)
-      return llvm::make_error<OutOfMemoryError>(total, options_.memoryLimitBytes,
-                                                llvm::formatv("the persistent values alone need {0} bytes, more than "
-                                                              "the limit of {1}; a smaller width, fewer layers or a "
-                                                              "narrower optimizer state lower it",
-                                                              total, options_.memoryLimitBytes));
-    auto memory = DeviceMemory::allocate(context_, total, "the persistent values");
-    if (!memory) return memory.takeError();
-    shared_.persistents = std::move(*memory);
-    for (const auto &persistent : module_->persistents())
-      if (persistent->kind == PersistentKind::constant)
-        if (auto error = write(persistent->name, *persistent->data)) return error;
-    return llvm::Error::success();
-  }
-
-  llvm::Error write(llvm::StringRef name, llvm::ArrayRef<char> bytes) {
-    auto size = static_cast<int64_t>(bytes.size());
-    if (auto error = stream_.upload(shared_.persistent(name), bytes.data(), size)) return error;
-    return stream_.synchronize(llvm::Twine("writing @") + name);
-  }
+  DeviceState state_{*module_, context_, shared_};
+  BucketRunner runner_{context_, stream_, shared_, options_};
+  UploadRing uploads_{2};
+  Downloads downloads_;
+  std::map<unsigned, Unread> unread_;
+  unsigned lastStarted_ = 0, lastKernels_ = 0, lastLaunches_ = 0;
 
   llvm::Error checkSize(llvm::StringRef name, size_t given) const {
     auto bytes = persistentBytes(name);
@@ -326,186 +312,50 @@ private:
 
   // --- running
 
-  llvm::Error checkOutputs(const Function &function, llvm::ArrayRef<TensorView> outputs,
-                           const SymbolValues &symbols) const {
-    auto expected = resultTypes(function.name(), symbols);
-    if (!expected) return expected.takeError();
-    if (outputs.size() != expected->size())
-      return userError("@{0} has {1} results, {2} outputs are given", function.name(), expected->size(),
-                       outputs.size());
-    for (unsigned i = 0; i < outputs.size(); ++i)
-      if (outputs[i].dtype != (*expected)[i].dtype || outputs[i].shape != (*expected)[i].shape)
-        return userError("output {0} of @{1} must be {2}, is {3}", i, function.name(), (*expected)[i].typeText(),
-                         outputs[i].typeText());
-    return llvm::Error::success();
+  llvm::Expected<unsigned> startBound(llvm::StringRef name, llvm::ArrayRef<TensorView> inputs,
+                                      const SymbolValues &bound) {
+    auto bucket = prepareRun(name, inputs, bound);
+    if (!bucket) return bucket.takeError();
+    if (auto error = execute(functions_[name], **bucket)) return error;
+    lastKernels_ = runner_.kernels(), lastLaunches_ = runner_.launches();
+    Unread run{functions_[name].function, *bucket};
+    if (!(*bucket)->outputOffsets.empty()) {
+      auto download = downloads_.fetch(context_, stream_, (*bucket)->io.address() + (*bucket)->inputTotal,
+                                       (*bucket)->ioTotal - (*bucket)->inputTotal);
+      if (!download) return download.takeError();
+      run.download = *download;
+    }
+    unread_[++lastStarted_] = run;
+    return lastStarted_;
+  }
+
+  // Its bucket with the inputs in it, and fresh derived values.
+  llvm::Expected<DeviceBucket *> prepareRun(llvm::StringRef name, llvm::ArrayRef<TensorView> inputs,
+                                            const SymbolValues &bound) {
+    FunctionCode &code = functions_[name];
+    if (options_.cancel && options_.cancel->load(std::memory_order_relaxed)) return llvm::make_error<CancelledError>();
+    if (auto error = context_->makeCurrent()) return error;
+    auto bucket = bucketOf(code, bound);
+    if (!bucket) return bucket.takeError();
+    if (auto error = computeDerived(readsOf(*code.function))) return error;
+    if (auto error = bind(**bucket)) return error;
+    if (auto error = upload(**bucket, inputs)) return error;
+    return *bucket;
   }
 
   llvm::Error upload(const DeviceBucket &bucket, llvm::ArrayRef<TensorView> inputs) {
     if (bucket.inputTotal == 0) return llvm::Error::success();
-    Staging &staging = staging_[nextStaging_ ^= 1];
-    if (staging.isInFlight)
-      if (auto error = staging.copied.wait()) return error;
-    staging.isInFlight = false;
-    if (staging.bytes < bucket.inputTotal) {
-      auto memory = PinnedMemory::allocate(context_, bucket.inputTotal);
-      if (!memory) return memory.takeError();
-      staging.memory = std::move(*memory);
-      staging.bytes = bucket.inputTotal;
-    }
+    auto to = uploads_.fill(context_, bucket.inputTotal);
+    if (!to) return to.takeError();
     for (unsigned i = 0; i < inputs.size(); ++i)
-      std::memcpy(staging.memory.data() + bucket.inputOffsets[i], inputs[i].data, inputs[i].bytes());
-    if (auto error = stream_.upload(bucket.io.address(), staging.memory.data(), bucket.inputTotal)) return error;
-    staging.isInFlight = true;
-    return stream_.record(staging.copied);
+      std::memcpy(*to + bucket.inputOffsets[i], inputs[i].data, inputs[i].bytes());
+    return uploads_.send(stream_, bucket.io.address(), bucket.inputTotal);
   }
 
-  llvm::Error download(const DeviceBucket &bucket, llvm::ArrayRef<TensorView> outputs) {
-    if (outputs.empty()) return llvm::Error::success();
-    int64_t bytes = bucket.ioTotal - bucket.inputTotal;
-    if (resultBytes_ < bytes) {
-      auto memory = PinnedMemory::allocate(context_, bytes);
-      if (!memory) return memory.takeError();
-      results_ = std::move(*memory);
-      resultBytes_ = bytes;
-    }
-    if (auto error = stream_.download(results_.data(), bucket.io.address() + bucket.inputTotal, bytes)) return error;
-    if (auto error = stream_.synchronize(llvm::Twine("@") + bucket.memory.function)) return error;
-    for (unsigned i = 0; i < outputs.size(); ++i)
-      std::memcpy(outputs[i].data, results_.data() + (bucket.outputOffsets[i] - bucket.inputTotal), outputs[i].bytes());
-    return llvm::Error::success();
-  }
-
-  // The first time launch by launch, so that a failure names its kernel; later as one graph.
   llvm::Error execute(const FunctionCode &code, DeviceBucket &bucket) {
-    lastKernels_ = bucket.launches.size();
-    bool inSteps = options_.check || options_.profile || !options_.graphs || bucket.hasHostSteps();
-    if (inSteps || !bucket.ranOnce) {
-      lastLaunches_ = bucket.launches.size();
-      bucket.ranOnce = true;
-      return options_.check ? executeChecked(code, bucket) : executeInSteps(bucket);
-    }
-    if (!bucket.graph) {
-      if (auto error = stream_.beginCapture()) return error;
-      llvm::Error failed = llvm::Error::success();
-      for (const DeviceLaunch &launch : bucket.launches)
-        if ((failed = put(bucket, launch))) break;
-      auto graph = stream_.endCapture();
-      if (failed) {
-        llvm::consumeError(graph.takeError());
-        return failed;
-      }
-      if (!graph) return graph.takeError();
-      bucket.graph = std::move(*graph);
-    }
-    lastLaunches_ = 1;
-    return stream_.launch(bucket.graph);
-  }
-
-  llvm::Error put(const DeviceBucket &bucket, const DeviceLaunch &launch) {
-    switch (launch.kind) {
-    case DeviceLaunch::Kind::kernel:
-      return stream_.launch(launch.function, launch.shape, launch.arguments, launch.name);
-    case DeviceLaunch::Kind::gemm: return bucket.gemms[launch.gemm].run(stream_, shared_.gemmWorkspace.address());
-    case DeviceLaunch::Kind::copy: return stream_.copy(launch.to, launch.from, launch.bytes);
-    case DeviceLaunch::Kind::host: return runOnHost(bucket, bucket.steps[launch.step]);
-    }
-    llvm_unreachable("every kind of launch is handled above");
-  }
-
-  llvm::Error executeInSteps(const DeviceBucket &bucket) {
-    std::vector<CudaEvent> events;
-    auto mark = [&]() -> llvm::Error {
-      if (!options_.profile) return llvm::Error::success();
-      auto event = CudaEvent::create(context_, true);
-      if (!event) return event.takeError();
-      events.push_back(std::move(*event));
-      return stream_.record(events.back());
-    };
-    if (auto error = mark()) return error;
-    for (const DeviceLaunch &launch : bucket.launches) {
-      if (options_.cancel && options_.cancel->load(std::memory_order_relaxed))
-        return llvm::make_error<CancelledError>();
-      if (auto error = put(bucket, launch)) return error;
-      if (auto error = mark()) return error;
-    }
-    if (!options_.profile) return llvm::Error::success();
-    if (auto error = stream_.synchronize()) return error;
-    times_.clear();
-    for (unsigned i = 0; i < bucket.launches.size(); ++i) {
-      auto milliseconds = events[i].millisecondsTo(events[i + 1]);
-      if (!milliseconds) return milliseconds.takeError();
-      const DeviceLaunch &launch = bucket.launches[i];
-      times_.push_back({launch.name,
-                        launch.kind == DeviceLaunch::Kind::copy ? "copy" : bucket.steps[launch.step].code->kind,
-                        *milliseconds});
-    }
+    if (auto error = runner_.run(bucket, code.function->name(), times_)) return error;
+    freshness_.ran(*code.function);
     return llvm::Error::success();
-  }
-
-  // --- steps in the host's hands
-
-  llvm::Error fetch(const DeviceBucket &bucket, llvm::ArrayRef<unsigned> buffers, llvm::ArrayRef<Value> values,
-                    std::vector<std::vector<char>> &to) {
-    for (unsigned i = 0; i < buffers.size(); ++i) {
-      to.emplace_back(*passes::storageBytes(values[i].type(), bucket.symbols));
-      DevicePointer at = bucket.address(bucket.memory.buffers[buffers[i]].place, shared_);
-      if (auto error = stream_.download(to.back().data(), at, to.back().size())) return error;
-    }
-    return stream_.synchronize();
-  }
-
-  llvm::Error runOnHost(const DeviceBucket &bucket, const DeviceBucket::Step &step) {
-    const DeviceCode &code = *step.code;
-    std::vector<std::vector<char>> inputs;
-    if (auto error = fetch(bucket, step.inputs, code.inputs, inputs)) return error;
-    std::vector<const char *> in;
-    for (const auto &input : inputs) in.push_back(input.data());
-    auto results = code.body->evaluate(code.body->read(in, bucket.symbols), bucket.symbols);
-    if (!results) return results.takeError();
-    for (unsigned i = 0; i < results->size(); ++i) {
-      Value result = code.op->result(i);
-      std::vector<char> raw(*passes::storageBytes(result.type(), bucket.symbols));
-      writeTensor(result.type(), (*results)[i], raw.data());
-      if (auto error = stream_.upload(bucket.address(bucket.memory.buffers[step.outputs[i]].place, shared_), raw.data(),
-                                      raw.size()))
-        return error;
-      if (auto error = stream_.synchronize()) return error; // `raw` goes
-    }
-    return llvm::Error::success();
-  }
-
-  // Each step's results against its body in the reference, on live data.
-  llvm::Error executeChecked(const FunctionCode &code, const DeviceBucket &bucket) {
-    for (size_t first = 0, end = 0; first < bucket.launches.size(); first = end) {
-      unsigned number = bucket.launches[first].step;
-      while (end < bucket.launches.size() && bucket.launches[end].step == number) ++end;
-      auto putAll = [&]() -> llvm::Error {
-        for (size_t i = first; i < end; ++i)
-          if (auto error = put(bucket, bucket.launches[i])) return error;
-        return stream_.synchronize(llvm::Twine("kernel '") + bucket.launches[first].name + "'");
-      };
-      auto error =
-          number == DeviceLaunch::kBehindAllSteps ? putAll() : checkStep(code, bucket, bucket.steps[number], putAll);
-      if (error) return error;
-    }
-    return llvm::Error::success();
-  }
-
-  llvm::Error checkStep(const FunctionCode &code, const DeviceBucket &bucket, const DeviceBucket::Step &step,
-                        llvm::function_ref<llvm::Error()> put) {
-    ClusterCode described;
-    described.op = step.code->op, described.name = step.code->name, described.kind = step.code->kind,
-    described.body = step.code->body;
-    std::vector<std::vector<char>> inputs, outputs;
-    if (auto error = fetch(bucket, step.inputs, step.code->inputs, inputs)) return error;
-    llvm::SmallVector<const char *, 32> in;
-    llvm::SmallVector<char *, 32> out;
-    for (const auto &input : inputs) in.push_back(input.data());
-    ClusterCheck check(described, {in, out, nullptr}, bucket.symbols);
-    if (auto error = put()) return error;
-    if (auto error = fetch(bucket, step.outputs, step.code->op->results(), outputs)) return error;
-    for (auto &output : outputs) out.push_back(output.data());
-    return check.compare(code.function->name(), {in, out, nullptr});
   }
 };
 

@@ -1,5 +1,6 @@
 #include "runtime/cuda/device_bucket.h"
 #include "ir/graph/bug.h"
+#include "ir/ops/flops.h"
 #include "runtime/execute/constants.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -77,6 +78,7 @@ makeDeviceBucket(const Function &function, llvm::ArrayRef<DeviceCode> codes, con
     int64_t workspace = 0;
     for (const codegen::Count &bytes : code.set.workspaces) workspace += aligned(evaluated(bytes, symbols));
     bucket->workspaceBytes = std::max(bucket->workspaceBytes, workspace);
+    step.flops = contractionFlops(*code.op, symbols);
     bucket->steps.push_back(std::move(step));
   }
   bucket->memory.workspaceBytes = bucket->workspaceBytes;
@@ -110,7 +112,7 @@ llvm::SmallVector<DevicePointer, 4> DeviceBucket::workspacesOf(const Step &step,
 
 llvm::Error DeviceBucket::bind(const CudaContextRef &context, const CudaStream &stream, const DeviceBuffers &shared,
                                llvm::ArrayRef<DeviceKernels::Kernel> kernels, GemmChooser *gemm) {
-  graph = CudaGraph();
+  graph = CudaGraph(), timedGraph = CudaGraph();
   launches.clear(), gemms.clear();
   auto own = [&](DeviceMemory &held, int64_t bytes, llvm::StringRef purpose) -> llvm::Error {
     if (held || bytes == 0) return llvm::Error::success();

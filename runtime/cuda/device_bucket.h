@@ -5,19 +5,11 @@
 //   buffer moved
 #pragma once
 #include "passes/memory/memory_plan.h"
+#include "runtime/cuda/device_buffers.h"
 #include "runtime/cuda/device_code.h"
 #include "runtime/cuda/gemm_choice.h"
 
 namespace fusor::runtime {
-
-/// The memory that all buckets of a program share.
-struct DeviceBuffers {
-  DeviceMemory arena, workspace, gemmWorkspace;
-  DeviceMemory persistents;
-  llvm::StringMap<int64_t> offsetOf; // of persistent values in `persistents`
-  unsigned version = 1;              // rises when one of them moves
-  DevicePointer persistent(llvm::StringRef name) const { return persistents.address() + offsetOf.find(name)->second; }
-};
 
 /// One thing on the stream.
 struct DeviceLaunch {
@@ -39,6 +31,7 @@ public:
     const DeviceCode *code = nullptr;
     llvm::SmallVector<unsigned, 8> inputs, outputs; // buffers of the plan
     int64_t bytes = 0;                              // read and written once
+    double flops = 0;                               // of products
   };
 
   ir::SymbolValues symbols;
@@ -56,7 +49,8 @@ public:
   unsigned boundTo = 0; // DeviceBuffers::version
   std::vector<DeviceLaunch> launches;
   std::vector<CublasLt::Plan> gemms;
-  CudaGraph graph;
+  CudaGraph graph, timedGraph;   // the latter with an event before, between and behind launches
+  std::vector<CudaEvent> events; // of timedGraph
   bool ranOnce = false;
 
   bool hasHostSteps() const;

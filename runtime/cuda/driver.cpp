@@ -162,8 +162,8 @@ CudaEvent::~CudaEvent() {
   if (handle_) context_->driver().eventDestroy(handle_);
 }
 
-llvm::Error CudaEvent::wait() const {
-  return context_->check(context_->driver().eventSynchronize(handle_), "cuEventSynchronize");
+llvm::Error CudaEvent::wait(const llvm::Twine &what) const {
+  return context_->check(context_->driver().eventSynchronize(handle_), "cuEventSynchronize", what);
 }
 
 llvm::Expected<double> CudaEvent::millisecondsTo(const CudaEvent &later) const {
@@ -221,7 +221,11 @@ llvm::Error CudaStream::clear(DevicePointer at, int64_t bytes) const {
   return context_->check(context_->driver().setBytesAsync(at, 0, bytes, handle_), "cuMemsetD8Async");
 }
 
-llvm::Error CudaStream::record(const CudaEvent &event) const {
+llvm::Error CudaStream::record(const CudaEvent &event, bool inGraph) const {
+  constexpr unsigned kExternal = 1;
+  if (inGraph)
+    return context_->check(context_->driver().eventRecordWithFlags(event.handle(), handle_, kExternal),
+                           "cuEventRecordWithFlags");
   return context_->check(context_->driver().eventRecord(event.handle(), handle_), "cuEventRecord");
 }
 

@@ -145,7 +145,8 @@ public:
   CudaEvent(CudaEvent &&) = default;
   CudaEvent &operator=(CudaEvent &&) = default;
   ~CudaEvent();
-  llvm::Error wait() const; ///< until it has happened
+  /// Until it has happened. What went wrong on the device before it surfaces here.
+  llvm::Error wait(const llvm::Twine &what = "") const;
   /// Milliseconds from this to `later`; both have happened.
   llvm::Expected<double> millisecondsTo(const CudaEvent &later) const;
 
@@ -174,7 +175,8 @@ public:
   llvm::Error download(void *to, DevicePointer from, int64_t bytes) const;
   llvm::Error copy(DevicePointer to, DevicePointer from, int64_t bytes) const;
   llvm::Error clear(DevicePointer at, int64_t bytes) const;
-  llvm::Error record(const CudaEvent &event) const;
+  /// In a capture it becomes a node of the graph, and happens each time that is launched.
+  llvm::Error record(const CudaEvent &event, bool inGraph = false) const;
   /// Until all is done. What went wrong on the device since the last call surfaces here.
   llvm::Error synchronize(const llvm::Twine &what = "") const;
 

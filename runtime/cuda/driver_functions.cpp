@@ -36,6 +36,7 @@ const char *DriverFunctions::load(const Library &library) {
   find("cuEventCreate", eventCreate);
   find("cuEventDestroy_v2", eventDestroy);
   find("cuEventRecord", eventRecord);
+  find("cuEventRecordWithFlags", eventRecordWithFlags);
   find("cuEventSynchronize", eventSynchronize);
   find("cuEventElapsedTime", eventElapsedTime);
   find("cuGraphInstantiateWithFlags", graphInstantiate);

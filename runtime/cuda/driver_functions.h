@@ -47,6 +47,7 @@ struct DriverFunctions {
   int (*eventCreate)(CudaEventHandle *, unsigned flags) = nullptr;
   int (*eventDestroy)(CudaEventHandle) = nullptr;
   int (*eventRecord)(CudaEventHandle, CudaStreamHandle) = nullptr;
+  int (*eventRecordWithFlags)(CudaEventHandle, CudaStreamHandle, unsigned flags) = nullptr;
   int (*eventSynchronize)(CudaEventHandle) = nullptr;
   int (*eventElapsedTime)(float *milliseconds, CudaEventHandle, CudaEventHandle) = nullptr;
   int (*graphInstantiate)(CudaGraphExecHandle *, CudaGraphHandle, unsigned long long flags) = nullptr;

@@ -16,7 +16,7 @@ namespace {
 
 /// As in nvrtc.h of CUDA 11.2 and later: results are enums, 0 is success; programs are opaque pointers.
 using Result = int;
-using Program = struct NvrtcProgram *;
+using ProgramHandle = struct NvrtcProgram *;
 constexpr Result kOutOfMemory = 1;
 
 /// "sm_90a" -> 90, "compute_75" -> 75, otherwise 0.
@@ -44,16 +44,16 @@ struct Nvrtc::Api {
   Result (*version)(int *major, int *minor);
   Result (*numSupportedArchs)(int *count);
   Result (*supportedArchs)(int *archs);
-  Result (*createProgram)(Program *, const char *source, const char *name, int headers, const char *const *texts,
+  Result (*createProgram)(ProgramHandle *, const char *source, const char *name, int headers, const char *const *texts,
                           const char *const *includeNames);
-  Result (*destroyProgram)(Program *);
-  Result (*compileProgram)(Program, int options, const char *const *texts);
-  Result (*logSize)(Program, size_t *);
-  Result (*log)(Program, char *);
-  Result (*cubinSize)(Program, size_t *);
-  Result (*cubin)(Program, char *);
-  Result (*ptxSize)(Program, size_t *);
-  Result (*ptx)(Program, char *);
+  Result (*destroyProgram)(ProgramHandle *);
+  Result (*compileProgram)(ProgramHandle, int options, const char *const *texts);
+  Result (*logSize)(ProgramHandle, size_t *);
+  Result (*log)(ProgramHandle, char *);
+  Result (*cubinSize)(ProgramHandle, size_t *);
+  Result (*cubin)(ProgramHandle, char *);
+  Result (*ptxSize)(ProgramHandle, size_t *);
+  Result (*ptx)(ProgramHandle, char *);
 
   /// Opens `place` and asks it for its version; what is wrong with it, or an empty string.
   std::string open(const std::string &place) {
@@ -83,7 +83,7 @@ struct Nvrtc::Api {
   }
 
   /// The log or image of a program: a size call and a copy call.
-  std::string take(Program program, Result (*size)(Program, size_t *), Result (*copy)(Program, char *)) const {
+  std::string take(ProgramHandle program, Result (*size)(ProgramHandle, size_t *), Result (*copy)(ProgramHandle, char *)) const {
     size_t bytes = 0;
     if (size(program, &bytes) != 0 || bytes == 0) return "";
     std::string text(bytes, '\0');
@@ -124,7 +124,7 @@ llvm::Expected<CompiledKernel> Nvrtc::compile(const KernelSource &kernel) const 
                                      ? "for older devices install nvidia-cuda-nvrtc-cu12 and set FUSOR_NVRTC to it"
                                      : "a newer NVRTC is needed"));
 
-  Program program = nullptr;
+  ProgramHandle program = nullptr;
   std::string source = kernel.source.str(), file = (kernel.name + ".cu").str();
   if (Result result = api->createProgram(&program, source.c_str(), file.c_str(), 0, nullptr, nullptr))
     return refused(api->errorString(result));

@@ -2,18 +2,15 @@
 #include "runtime/cpu/cpu_program.h"
 #include "runtime/cuda/cuda_program.h"
 #include "runtime/execute/run_error.h"
-#include "llvm/Support/FormatVariadic.h"
+#include "runtime/execute/user_error.h"
+#include <chrono>
+#include <cstring>
 
 namespace fusor::runtime {
 
 using namespace ir;
 
 namespace {
-
-template <typename... Args> llvm::Error userError(const char *format, Args &&...args) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(),
-                                 llvm::formatv(format, std::forward<Args>(args)...).str());
-}
 
 llvm::Expected<TensorView> viewOf(const TensorType &type, const SymbolValues &symbols, const std::string &what) {
   TensorView view;
@@ -94,6 +91,63 @@ llvm::Expected<std::vector<TensorView>> Program::resultTypes(llvm::StringRef nam
     views.push_back(std::move(*view));
   }
   return views;
+}
+
+llvm::Error Program::checkOutputs(const Function &function, llvm::ArrayRef<TensorView> outputs,
+                                  const SymbolValues &symbols) const {
+  auto expected = resultTypes(function.name(), symbols);
+  if (!expected) return expected.takeError();
+  if (outputs.size() != expected->size())
+    return userError("@{0} has {1} results, {2} outputs are given", function.name(), expected->size(), outputs.size());
+  for (unsigned i = 0; i < outputs.size(); ++i)
+    if (outputs[i].dtype != (*expected)[i].dtype || outputs[i].shape != (*expected)[i].shape)
+      return userError("output {0} of @{1} must be {2}, is {3}", i, function.name(), (*expected)[i].typeText(),
+                       outputs[i].typeText());
+  return llvm::Error::success();
+}
+
+llvm::Expected<unsigned> Program::start(llvm::StringRef name, llvm::ArrayRef<TensorView> inputs,
+                                        const SymbolValues &symbols) {
+  auto bound = bindSymbols(name, inputs, symbols);
+  if (!bound) return bound.takeError();
+  auto outputs = resultTypes(name, *bound);
+  if (!outputs) return outputs.takeError();
+  std::vector<std::vector<char>> results;
+  for (TensorView &output : *outputs) {
+    results.emplace_back(output.bytes());
+    output.data = results.back().data();
+  }
+  if (auto error = run(name, inputs, *outputs, symbols)) return error;
+  unread_[++lastStarted_] = std::move(results);
+  return lastStarted_;
+}
+
+llvm::Error Program::finish(unsigned number, llvm::ArrayRef<TensorView> outputs) {
+  auto found = unread_.find(number);
+  if (found == unread_.end()) return userError("run {0} was not started, or has been finished", number);
+  auto results = std::move(found->second);
+  unread_.erase(found);
+  if (outputs.size() != results.size())
+    return userError("the run has {0} results, {1} outputs are given", results.size(), outputs.size());
+  for (unsigned i = 0; i < outputs.size(); ++i)
+    if (outputs[i].bytes() != static_cast<int64_t>(results[i].size()))
+      return userError("result {0} has {1} bytes, the output is {2}", i, results[i].size(), outputs[i].typeText());
+  for (unsigned i = 0; i < outputs.size(); ++i) std::memcpy(outputs[i].data, results[i].data(), results[i].size());
+  return llvm::Error::success();
+}
+
+llvm::Expected<double> Program::timeRuns(llvm::StringRef name, llvm::ArrayRef<TensorView> inputs, unsigned runs,
+                                         const SymbolValues &symbols) {
+  using Clock = std::chrono::steady_clock;
+  constexpr unsigned kBefore = 2;
+  Clock::time_point begin;
+  for (unsigned i = 0; i < kBefore + runs; ++i) {
+    if (i == kBefore) begin = Clock::now();
+    auto number = start(name, inputs, symbols);
+    if (!number) return number.takeError();
+    unread_.erase(*number);
+  }
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count() / std::max(1u, runs);
 }
 
 llvm::Expected<TensorView> Program::persistentType(llvm::StringRef name) const {

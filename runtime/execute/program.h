@@ -12,6 +12,7 @@
 #include "passes/memory/memory_plan.h"
 #include "runtime/execute/tensor_view.h"
 #include <atomic>
+#include <map>
 
 namespace fusor::runtime {
 
@@ -26,12 +27,12 @@ struct CompileOptions {
   /// Symbols of persistent values' shapes, e.g. the batch of a KV cache, and any others that inputs do not fix.
   ir::SymbolValues symbols;
   // CUDA only
-  int device = 0;           // number of the GPU, as CUDA counts
-  bool ownGemm = false;     // generated GEMM kernels in place of cuBLASLt's (--blas own)
-  bool timeGemms = true;    // cuBLASLt's algorithms are measured and the fastest kept; else the library's favourite
-  bool graphs = true;       // a run is one CUDA graph where nothing runs on the host; else one launch a kernel
-  std::string cacheDir; // compiled kernels; empty: the default folder
-  std::string dumpDir;  // where kernels, plans and traces go; empty: nowhere
+  int device = 0;        // number of the GPU, as CUDA counts
+  bool ownGemm = false;  // generated GEMM kernels in place of cuBLASLt's (--blas own)
+  bool timeGemms = true; // cuBLASLt's algorithms are measured and the fastest kept; else the library's favourite
+  bool graphs = true;    // a run is one CUDA graph where nothing runs on the host; else one launch a kernel
+  std::string cacheDir;  // compiled kernels; empty: the default folder
+  std::string dumpDir;   // where kernels, plans and traces go; empty: nowhere
 };
 
 /// One step of a function's launch list.
@@ -57,8 +58,9 @@ struct CompileStats {
 };
 
 struct StepTime {
-  std::string name, kind;
-  double ms = 0; // of the last run
+  std::string name, kind; // of the kernel, as in KernelInfo; "copy"
+  double ms = 0;
+  double bytes = 0, flops = 0; // read and written once; of products. 0 for the later kernels of a step that has several
 };
 
 class Program {
@@ -73,6 +75,22 @@ public:
   /// those they do not. Errors name the argument, what it must be and what was given.
   virtual llvm::Error run(llvm::StringRef function, llvm::ArrayRef<TensorView> inputs,
                           llvm::ArrayRef<TensorView> outputs, const ir::SymbolValues &symbols = {}) = 0;
+
+  /// run() in two halves. start() returns while a GPU works, and the inputs' memory is the caller's again; runs are
+  /// done in the order they were started. finish() waits for run `number` and writes its results, once for each run.
+  ///
+  ///   auto next = program.start("train_step", {tokens, targets});   // step n + 1 is on its way
+  ///   program.finish(previous, {loss});                             // the loss of step n
+  virtual llvm::Expected<unsigned> start(llvm::StringRef function, llvm::ArrayRef<TensorView> inputs,
+                                         const ir::SymbolValues &symbols = {});
+  virtual llvm::Error finish(unsigned number, llvm::ArrayRef<TensorView> outputs);
+  /// Whether start() returns before the run is done; else it does all of it.
+  virtual bool isDeferred() const { return false; }
+
+  /// Milliseconds a run takes on the device when `runs` of them stand one behind the other on the same inputs. It runs
+  /// them: states go on. Two runs before that are not counted.
+  virtual llvm::Expected<double> timeRuns(llvm::StringRef function, llvm::ArrayRef<TensorView> inputs, unsigned runs,
+                                          const ir::SymbolValues &symbols = {});
 
   /// The symbols that `inputs` fix in `function`, added to `symbols` and the compile options'.
   llvm::Expected<ir::SymbolValues> bindSymbols(llvm::StringRef function, llvm::ArrayRef<TensorView> inputs,
@@ -102,8 +120,10 @@ public:
   unsigned plansBuilt() const { return plansBuilt_; }
   /// Peak bytes of the largest bucket planned so far: its arena and all persistent values.
   int64_t peakBytes() const { return peakBytes_; }
-  /// With CompileOptions::profile: the steps of the last run.
-  virtual std::vector<StepTime> stepTimes() const { return {}; }
+  /// Whether runs from now on keep the time of each step; at first CompileOptions::profile. Such runs are slower.
+  void setProfiling(bool on) { options_.profile = on; }
+  /// The steps of the last run that kept them.
+  std::vector<StepTime> stepTimes() const { return times_; }
   /// Steps (kernels) of the function run last, and calls from the host to start them (1 for a CUDA graph).
   virtual unsigned kernelsPerRun() const = 0;
   virtual unsigned launchesPerRun() const { return kernelsPerRun(); }
@@ -112,6 +132,8 @@ protected:
   Program(std::unique_ptr<ir::Module> module, ir::Target target, CompileOptions options);
   llvm::Expected<const ir::Function *> function(llvm::StringRef name) const;
   llvm::Expected<const ir::Persistent *> persistent(llvm::StringRef name) const;
+  llvm::Error checkOutputs(const ir::Function &function, llvm::ArrayRef<TensorView> outputs,
+                           const ir::SymbolValues &symbols) const;
   /// Counts it once per place; under strict, or never twice, returns the error.
   llvm::Error addFallback(Fallback fallback);
 
@@ -119,9 +141,14 @@ protected:
   ir::Target target_;
   CompileOptions options_;
   std::vector<Fallback> fallbacks_;
+  std::vector<StepTime> times_;
   CompileStats compileStats_;
   unsigned plansBuilt_ = 0;
   int64_t peakBytes_ = 0;
+
+private:
+  std::map<unsigned, std::vector<std::vector<char>>> unread_; // results of start() where it does all
+  unsigned lastStarted_ = 0;
 };
 
 /// Compiles all functions of a fused module for `target`.

@@ -1,16 +1,12 @@
 // GEMMs and their epilogues, attention, scatter, multi-tensor and movement kernels against the reference.
+#include "tests/support/replaced.h"
 #include "tests/codegen/kernel_checker.h"
 #include "gtest/gtest.h"
 
 using namespace fusor::codegen::tests;
+using fusor::tests::replaced;
 
 namespace {
-
-std::string replaced(std::string text, const std::string &from, const std::string &to) {
-  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-    text.replace(at, from.size(), to);
-  return text;
-}
 
 TEST(Contraction, Epilogues) {
   KernelChecker checker;

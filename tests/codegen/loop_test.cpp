@@ -1,19 +1,15 @@
 // Kernels of loops: pointwise, row and column, over ragged shapes and dtypes, in the emulator against the reference.
+#include "tests/support/replaced.h"
 #include "tests/codegen/kernel_checker.h"
 #include "gtest/gtest-spi.h"
 #include "gtest/gtest.h"
 
 using namespace fusor::codegen::tests;
+using fusor::tests::replaced;
 
 namespace {
 
 const std::vector<KernelChecker::Symbols> kRows = {{{"B", 1}}, {{"B", 31}}, {{"B", 130}}};
-
-std::string replaced(std::string text, const std::string &from, const std::string &to) {
-  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-    text.replace(at, from.size(), to);
-  return text;
-}
 
 /// `text` for each float type TYPE and number of columns COLS.
 void addAll(KernelChecker &checker, const std::string &text, std::vector<const char *> types,

@@ -9,7 +9,7 @@ using namespace fusor::ir;
 
 namespace {
 
-constexpr llvm::StringLiteral kText = R"(dim B in 1..64
+constexpr llvm::StringLiteral kTraining = R"(dim B in 1..64
 
 param @w : f32[8, 4]
 
@@ -24,7 +24,7 @@ func @forward(%x: f32[B, 4]) -> f32[] {
 )";
 
 std::unique_ptr<Module> compiled(passes::PipelineKind kind, const passes::PassOptions &options) {
-  auto module = frontend::parseModule(kText, "made_up.fir");
+  auto module = frontend::parseModule(kTraining, "made_up.fir");
   if (!module) {
     ADD_FAILURE() << llvm::toString(module.takeError());
     return nullptr;
@@ -64,7 +64,7 @@ TEST(MadeUpOp, IsDifferentiatedAndTrained) {
 }
 
 TEST(MadeUpOp, ComputesTheSameFusedAndUnfused) {
-  auto unfused = frontend::parseModule(kText, "made_up.fir");
+  auto unfused = frontend::parseModule(kTraining, "made_up.fir");
   auto fused = compiled(passes::PipelineKind::infer, {});
   ASSERT_TRUE(unfused && fused);
   RefTensor x, w;

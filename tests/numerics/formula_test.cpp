@@ -12,10 +12,10 @@ using namespace fusor::tests;
 
 namespace {
 
-using Function = double (*)(const double *);
+using ScalarMeaning = double (*)(const double *);
 
-const llvm::StringMap<Function> &functions() {
-  static const llvm::StringMap<Function> table = {
+const llvm::StringMap<ScalarMeaning> &functions() {
+  static const llvm::StringMap<ScalarMeaning> table = {
       {"add", [](const double *a) { return a[0] + a[1]; }},
       {"sub", [](const double *a) { return a[0] - a[1]; }},
       {"mul", [](const double *a) { return a[0] * a[1]; }},
@@ -80,7 +80,6 @@ double valueOf(const Expr &expr, const double *inputs) {
 
 bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 class FormulaOf : public EveryOp {
 protected:
@@ -90,7 +89,7 @@ protected:
          casesOf(def(), def().typeClass == TypeClass::booleans ? DType::i1 : DType::f32, Sizes::small)) {
       OpSite site{def(), {}, c.attrs};
       std::mt19937 random(3);
-      static constexpr double special[] = {0, -0.0, 1, -1, 0.5, kInf, -kInf, NAN, 1e30, -1e-30, 3e38};
+      static constexpr double special[] = {0, -0.0, 1, -1, 0.5, HUGE_VAL, -HUGE_VAL, NAN, 1e30, -1e-30, 3e38};
       auto draw = [&](unsigned operand) -> double {
         bool condition = llvm::is_contained(def().untypedOperands, operand) || def().typeClass == TypeClass::booleans;
         if (condition) return random() % 2;

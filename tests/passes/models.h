@@ -2,6 +2,7 @@
 #pragma once
 #include "ir/graph/builder.h"
 #include "ir/graph/graph.h"
+#include "ir/reference/initial_values.h"
 #include "ir/reference/reference.h"
 #include "llvm/Support/Error.h"
 #include "gtest/gtest.h"

@@ -12,7 +12,7 @@ using namespace fusor::runtime;
 namespace {
 
 /// A version 1.0 file with this header text and data.
-std::string encode(llvm::StringRef header, llvm::StringRef data = "") {
+std::string encodeNpy(llvm::StringRef header, llvm::StringRef data = "") {
   std::string file("\x93NUMPY\1\0", 8);
   file += char(header.size());
   file += char(header.size() >> 8);
@@ -51,7 +51,7 @@ TEST(CheckpointNpy, WritesWhatNumPyWrites) {
   // numpy 1.26: np.save('a.npy', np.array([1, 2], 'i4'))
   std::string header = "{'descr': '<i4', 'fortran_order': False, 'shape': (2,), }";
   header.resize(117, ' ');
-  EXPECT_EQ(folder.read("a.npy"), encode(header + "\n", std::string("\1\0\0\0\2\0\0\0", 8)));
+  EXPECT_EQ(folder.read("a.npy"), encodeNpy(header + "\n", std::string("\1\0\0\0\2\0\0\0", 8)));
 }
 
 TEST(CheckpointNpy, ReadsOtherSpellings) {
@@ -60,14 +60,14 @@ TEST(CheckpointNpy, ReadsOtherSpellings) {
                              "{\"descr\":\"<i2\",\"fortran_order\":False,\"shape\":(2,1,),}",
                              "  {'descr':'<i2',"
                              "'fortran_order' : False , 'shape' : ( 2 , 1 ) }  "}) {
-    folder.write("a.npy", encode(header, "abcd"));
+    folder.write("a.npy", encodeNpy(header, "abcd"));
     auto array = readNpy(folder.path("a.npy"));
     ASSERT_TRUE(bool(array)) << llvm::toString(array.takeError());
     EXPECT_EQ(array->dtype, ir::DType::i16);
     EXPECT_EQ(array->shape, (llvm::SmallVector<int64_t, 4>{2, 1}));
   }
   std::string header = "{'descr': '|u1', 'fortran_order': True, 'shape': (3,), }\n";
-  folder.write("a.npy", encode(header, "abc"));
+  folder.write("a.npy", encodeNpy(header, "abc"));
   EXPECT_EQ(readMessage(folder.path("a.npy")), "read") << "one axis is the same in both orders";
   std::string second = std::string("\x93NUMPY\2\0", 8) + char(header.size()) + std::string(3, '\0') + header + "abc";
   folder.write("a.npy", second);
@@ -106,28 +106,28 @@ TEST(CheckpointNpy, HostileFilesAreRefusedWithTheReason) {
       {std::string("\x93NUMPY\3\0", 8), "expected .npy version 1.0 or 2.0, found 3.0"},
       {std::string("\x93NUMPY\1\0\5\0{", 11), "expected a header of 5 bytes, found 1; the file is cut off"},
       {std::string("\x93NUMPY\2\0\xff\xff\xff\xff{", 13), "expected a header of 4294967295 bytes, found 1"},
-      {encode("garbage"), "expected '{' in the header, found 'garbage'"},
-      {encode("{'descr': '<f4"), "expected the end of a string in the header"},
-      {encode("{'descr': '<f4'}"), "expected the keys 'descr', 'fortran_order' and 'shape'"},
-      {encode("{'descr': '<f4', 'descr': '<f4'}"), "once each, found 'descr'"},
-      {encode("{'more': 1}"), "once each, found 'more'"},
-      {encode(with("[('x', '<f4')]", "False", "(1,)")), "expected a plain element type, found a structured one"},
-      {encode(with("'>f4'", "False", "(1,)"), "abcd"),
+      {encodeNpy("garbage"), "expected '{' in the header, found 'garbage'"},
+      {encodeNpy("{'descr': '<f4"), "expected the end of a string in the header"},
+      {encodeNpy("{'descr': '<f4'}"), "expected the keys 'descr', 'fortran_order' and 'shape'"},
+      {encodeNpy("{'descr': '<f4', 'descr': '<f4'}"), "once each, found 'descr'"},
+      {encodeNpy("{'more': 1}"), "once each, found 'more'"},
+      {encodeNpy(with("[('x', '<f4')]", "False", "(1,)")), "expected a plain element type, found a structured one"},
+      {encodeNpy(with("'>f4'", "False", "(1,)"), "abcd"),
        "expected little-endian data, found '>f4'; save with array.astype('<f4')"},
-      {encode(with("'<U5'", "False", "(1,)"), "abcd"), "expected an element type of f2, f4, f8"},
-      {encode(with("'<c8'", "False", "(1,)"), "abcdefgh"), "found '<c8'"},
-      {encode(with("''", "False", "(1,)"), "abcd"), "found ''"},
-      {encode(with("'<f4'", "True", "(2, 1)"), "abcdefgh"),
+      {encodeNpy(with("'<U5'", "False", "(1,)"), "abcd"), "expected an element type of f2, f4, f8"},
+      {encodeNpy(with("'<c8'", "False", "(1,)"), "abcdefgh"), "found '<c8'"},
+      {encodeNpy(with("''", "False", "(1,)"), "abcd"), "found ''"},
+      {encodeNpy(with("'<f4'", "True", "(2, 1)"), "abcdefgh"),
        "expected C order, found Fortran order; save with numpy.ascontiguousarray(array)"},
-      {encode(with("'<f4'", "1", "(1,)"), "abcd"), "expected True or False in the header, found '1,"},
-      {encode(with("'<f4'", "False", "3"), "abcd"), "expected '(' of the shape in the header"},
-      {encode(with("'<f4'", "False", "(-1,)"), "abcd"), "expected an extent from 0 to 2^63-1 in the header, found '-1"},
-      {encode(with("'<f4'", "False", "(9223372036854775808,)"), "abcd"), "expected an extent from 0 to 2^63-1"},
-      {encode(with("'<f4'", "False", "(4294967296, 4294967296)"), "abcd"),
+      {encodeNpy(with("'<f4'", "1", "(1,)"), "abcd"), "expected True or False in the header, found '1,"},
+      {encodeNpy(with("'<f4'", "False", "3"), "abcd"), "expected '(' of the shape in the header"},
+      {encodeNpy(with("'<f4'", "False", "(-1,)"), "abcd"), "expected an extent from 0 to 2^63-1 in the header, found '-1"},
+      {encodeNpy(with("'<f4'", "False", "(9223372036854775808,)"), "abcd"), "expected an extent from 0 to 2^63-1"},
+      {encodeNpy(with("'<f4'", "False", "(4294967296, 4294967296)"), "abcd"),
        "the product of the shape [4294967296, 4294967296] is too large"},
-      {encode(with("'<f4'", "False", "(2,)"), "abcd"), "expected 8 bytes of data for f32[2], found 4"},
-      {encode(with("'<f4'", "False", "(1,)"), "abcde"), "expected 4 bytes of data for f32[1], found 5"},
-      {encode(with("'<f4'", "False", "(1,)") + "x", "abcd"), "expected nothing after '}' in the header, found 'x'"},
+      {encodeNpy(with("'<f4'", "False", "(2,)"), "abcd"), "expected 8 bytes of data for f32[2], found 4"},
+      {encodeNpy(with("'<f4'", "False", "(1,)"), "abcde"), "expected 4 bytes of data for f32[1], found 5"},
+      {encodeNpy(with("'<f4'", "False", "(1,)") + "x", "abcd"), "expected nothing after '}' in the header, found 'x'"},
   };
   for (const auto &hostile : cases) {
     folder.write("h.npy", hostile.contents);

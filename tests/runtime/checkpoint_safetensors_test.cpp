@@ -20,7 +20,7 @@ llvm::ArrayRef<uint8_t> bytesOf(llvm::StringRef text) {
 }
 
 /// A file with this header and data.
-std::string encode(llvm::StringRef header, llvm::StringRef data = "") {
+std::string encodeSafetensors(llvm::StringRef header, llvm::StringRef data = "") {
   char length[8];
   llvm::support::endian::write64le(length, header.size());
   return std::string(length, 8) + header.str() + data.str();
@@ -86,7 +86,7 @@ TEST(CheckpointSafetensors, EqualContentsMakeEqualFiles) {
   std::string expected = R"({"__metadata__":{"x":"2","y":"1"},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
                          R"("b":{"dtype":"BOOL","shape":[1],"data_offsets":[4,5]}})";
   expected.resize((expected.size() + 7) / 8 * 8, ' ');
-  EXPECT_EQ(texts[0], encode(expected, "abcd\1"));
+  EXPECT_EQ(texts[0], encodeSafetensors(expected, "abcd\1"));
 }
 
 TEST(CheckpointSafetensors, NoTensorsAtAll) {
@@ -123,73 +123,73 @@ TEST(CheckpointSafetensors, HostileFilesAreRefusedWithTheReason) {
       {std::string(8, '\xff') + "{}", "found a length of 18446744073709551615"},
       {std::string("\0\0\0\0\1\0\0\0", 8) + "{}", "found a length of 4294967296"},
       {std::string("\x64\0\0\0\0\0\0\0", 8) + "{}", "expected a header of 100 bytes, found 2 bytes after its length"},
-      {encode(""), "expected the header to begin with '{', found ''"},
-      {encode("[]"), "expected the header to begin with '{', found '['"},
-      {encode("{"), "not valid JSON at byte"},
-      {encode("{}}"), "not valid JSON at byte"},
-      {encode(llvm::StringRef("{}\0\0", 4)), "not valid JSON at byte"},
-      {encode("{\"a\xff\":1}"), "not valid JSON at byte"},
-      {encode("{\"w\":3}"), "tensor 'w': expected an object, found 3"},
-      {encode("{\"w\":[]}"), "tensor 'w': expected an object, found an array"},
-      {encode("{\"w\":null}"), "tensor 'w': expected an object, found null"},
-      {encode("{\"w\":" + std::string(100000, '[')), "tensor 'w': expected an object, found an array"},
-      {encode("{\"w\":" + std::string(5, '{') + "\"a\":"), "not valid JSON"},
-      {encode("{\"__metadata__\":{\"step\":200}}"), "metadata: expected a string under 'step', found 200"},
-      {encode("{\"__metadata__\":{\"step\":{}}}"), "metadata: expected a string under 'step', found an object"},
-      {encode("{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}"), "metadata: the key 'a' occurs twice"},
-      {encode("{\"__metadata__\":{},\"__metadata__\":{}}"), "metadata: the name occurs twice"},
-      {encode(tensor(R"("shape":[2],"data_offsets":[0,8])"), eight), "tensor 'w': the key 'dtype' is missing"},
-      {encode(tensor(R"("dtype":"F32","data_offsets":[0,8])"), eight), "tensor 'w': the key 'shape' is missing"},
-      {encode(tensor(R"("dtype":"F32","shape":[2])"), eight), "tensor 'w': the key 'data_offsets' is missing"},
-      {encode(tensor(R"("dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8])"), eight),
+      {encodeSafetensors(""), "expected the header to begin with '{', found ''"},
+      {encodeSafetensors("[]"), "expected the header to begin with '{', found '['"},
+      {encodeSafetensors("{"), "not valid JSON at byte"},
+      {encodeSafetensors("{}}"), "not valid JSON at byte"},
+      {encodeSafetensors(llvm::StringRef("{}\0\0", 4)), "not valid JSON at byte"},
+      {encodeSafetensors("{\"a\xff\":1}"), "not valid JSON at byte"},
+      {encodeSafetensors("{\"w\":3}"), "tensor 'w': expected an object, found 3"},
+      {encodeSafetensors("{\"w\":[]}"), "tensor 'w': expected an object, found an array"},
+      {encodeSafetensors("{\"w\":null}"), "tensor 'w': expected an object, found null"},
+      {encodeSafetensors("{\"w\":" + std::string(100000, '[')), "tensor 'w': expected an object, found an array"},
+      {encodeSafetensors("{\"w\":" + std::string(5, '{') + "\"a\":"), "not valid JSON"},
+      {encodeSafetensors("{\"__metadata__\":{\"step\":200}}"), "metadata: expected a string under 'step', found 200"},
+      {encodeSafetensors("{\"__metadata__\":{\"step\":{}}}"), "metadata: expected a string under 'step', found an object"},
+      {encodeSafetensors("{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}"), "metadata: the key 'a' occurs twice"},
+      {encodeSafetensors("{\"__metadata__\":{},\"__metadata__\":{}}"), "metadata: the name occurs twice"},
+      {encodeSafetensors(tensor(R"("shape":[2],"data_offsets":[0,8])"), eight), "tensor 'w': the key 'dtype' is missing"},
+      {encodeSafetensors(tensor(R"("dtype":"F32","data_offsets":[0,8])"), eight), "tensor 'w': the key 'shape' is missing"},
+      {encodeSafetensors(tensor(R"("dtype":"F32","shape":[2])"), eight), "tensor 'w': the key 'data_offsets' is missing"},
+      {encodeSafetensors(tensor(R"("dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8])"), eight),
        "tensor 'w': the key 'dtype' occurs twice"},
-      {encode(tensor(R"("dtype":"F33","shape":[2],"data_offsets":[0,8])"), eight),
+      {encodeSafetensors(tensor(R"("dtype":"F33","shape":[2],"data_offsets":[0,8])"), eight),
        "tensor 'w': expected a known dtype (F32, BF16, F8_E4M3, I64, BOOL, ...), found 'F33'"},
-      {encode(tensor(R"("dtype":32,"shape":[2],"data_offsets":[0,8])"), eight),
+      {encodeSafetensors(tensor(R"("dtype":32,"shape":[2],"data_offsets":[0,8])"), eight),
        "tensor 'w': expected a string under 'dtype', found 32"},
-      {encode(tensor(R"("dtype":["F32"],"shape":[2],"data_offsets":[0,8])"), eight),
+      {encodeSafetensors(tensor(R"("dtype":["F32"],"shape":[2],"data_offsets":[0,8])"), eight),
        "tensor 'w': expected a string under 'dtype', found an array"},
-      {encode(tensor(R"("dtype":"F32","shape":2,"data_offsets":[0,8])"), eight),
+      {encodeSafetensors(tensor(R"("dtype":"F32","shape":2,"data_offsets":[0,8])"), eight),
        "tensor 'w': expected an array under 'shape', found 2"},
-      {encode(tensor(R"("dtype":"F32","shape":"2","data_offsets":[0,8])"), eight),
+      {encodeSafetensors(tensor(R"("dtype":"F32","shape":"2","data_offsets":[0,8])"), eight),
        "tensor 'w': expected an array under 'shape', found the string '2'"},
-      {encode(tensor(R"("dtype":"F32","shape":[-2],"data_offsets":[0,8])"), eight),
+      {encodeSafetensors(tensor(R"("dtype":"F32","shape":[-2],"data_offsets":[0,8])"), eight),
        "tensor 'w': expected extents from 0 to 2^63-1 in the shape, found -2"},
-      {encode(tensor(R"("dtype":"F32","shape":[2.5],"data_offsets":[0,8])"), eight), "in the shape, found 2.5"},
-      {encode(tensor(R"("dtype":"F32","shape":[1e400],"data_offsets":[0,8])"), eight), "not valid JSON"},
-      {encode(tensor(R"("dtype":"F32","shape":[[2]],"data_offsets":[0,8])"), eight), "in the shape, found an array"},
-      {encode(tensor(R"("dtype":"F32","shape":[18446744073709551615],"data_offsets":[0,8])"), eight),
+      {encodeSafetensors(tensor(R"("dtype":"F32","shape":[2.5],"data_offsets":[0,8])"), eight), "in the shape, found 2.5"},
+      {encodeSafetensors(tensor(R"("dtype":"F32","shape":[1e400],"data_offsets":[0,8])"), eight), "not valid JSON"},
+      {encodeSafetensors(tensor(R"("dtype":"F32","shape":[[2]],"data_offsets":[0,8])"), eight), "in the shape, found an array"},
+      {encodeSafetensors(tensor(R"("dtype":"F32","shape":[18446744073709551615],"data_offsets":[0,8])"), eight),
        "in the shape, found 18446744073709551615"},
-      {encode(tensor(R"("dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,8])"), eight),
+      {encodeSafetensors(tensor(R"("dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,8])"), eight),
        "tensor 'w': the product of the shape [4294967296, 4294967296] is too large"},
-      {encode(tensor(R"("dtype":"F32","shape":[2],"data_offsets":[0])"), eight), "expected two data_offsets, found 1"},
-      {encode(tensor(R"("dtype":"F32","shape":[2],"data_offsets":[0,4,8])"), eight),
+      {encodeSafetensors(tensor(R"("dtype":"F32","shape":[2],"data_offsets":[0])"), eight), "expected two data_offsets, found 1"},
+      {encodeSafetensors(tensor(R"("dtype":"F32","shape":[2],"data_offsets":[0,4,8])"), eight),
        "expected two data_offsets, found more"},
-      {encode(tensor(R"("dtype":"F32","shape":[2],"data_offsets":[-1,8])"), eight),
+      {encodeSafetensors(tensor(R"("dtype":"F32","shape":[2],"data_offsets":[-1,8])"), eight),
        "expected offsets from 0 to 2^63-1 in data_offsets, found -1"},
-      {encode(tensor(R"("dtype":"F32","shape":[2],"data_offsets":[8,0])"), eight),
+      {encodeSafetensors(tensor(R"("dtype":"F32","shape":[2],"data_offsets":[8,0])"), eight),
        "tensor 'w': expected data_offsets in order, found [8, 0]"},
-      {encode(tensor(R"("dtype":"F32","shape":[2],"data_offsets":[0,8])"), "1234567"),
+      {encodeSafetensors(tensor(R"("dtype":"F32","shape":[2],"data_offsets":[0,8])"), "1234567"),
        "tensor 'w': expected data_offsets within the 7 bytes of data, found [0, 8]; the file is cut off"},
-      {encode(tensor(R"("dtype":"F32","shape":[2],"data_offsets":[0,9223372036854775807])"), eight),
+      {encodeSafetensors(tensor(R"("dtype":"F32","shape":[2],"data_offsets":[0,9223372036854775807])"), eight),
        "expected data_offsets within the 8 bytes of data"},
-      {encode(tensor(R"("dtype":"F32","shape":[2],"data_offsets":[0,8])"), eight + "x"),
+      {encodeSafetensors(tensor(R"("dtype":"F32","shape":[2],"data_offsets":[0,8])"), eight + "x"),
        "expected 8 bytes of data, found 9; nothing in the header describes the rest"},
-      {encode(tensor(R"("dtype":"F32","shape":[3],"data_offsets":[0,8])"), eight),
+      {encodeSafetensors(tensor(R"("dtype":"F32","shape":[3],"data_offsets":[0,8])"), eight),
        "tensor 'w': expected 12 bytes for F32[3], found data_offsets [0, 8] (8 bytes)"},
-      {encode(tensor(R"("dtype":"F32","shape":[1],"data_offsets":[4,8])"), eight),
+      {encodeSafetensors(tensor(R"("dtype":"F32","shape":[1],"data_offsets":[4,8])"), eight),
        "tensor 'w': expected data from byte 0, found data_offsets [4, 8], which leave a hole"},
-      {encode(tensor(R"("dtype":"F32","shape":[2],"data_offsets":[0,8],"more":1)"), eight),
+      {encodeSafetensors(tensor(R"("dtype":"F32","shape":[2],"data_offsets":[0,8],"more":1)"), eight),
        "tensor 'w': expected the keys dtype, shape and data_offsets, found 'more'"},
-      {encode(
+      {encodeSafetensors(
            R"({"v":{"dtype":"U8","shape":[5],"data_offsets":[0,5]},"w":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})",
            eight),
        "tensor 'w': expected data from byte 5, found data_offsets [4, 8], which overlap tensor 'v'"},
-      {encode(
+      {encodeSafetensors(
            R"({"w":{"dtype":"U8","shape":[8],"data_offsets":[0,8]},"w":{"dtype":"U8","shape":[0],"data_offsets":[8,8]}})",
            eight),
        "tensor 'w': the name occurs twice"},
-      {encode("{\"a\\u0000\\n" + std::string(500, 'b') + "\":1}"), "tensor 'a\\00\\0Abbb"},
+      {encodeSafetensors("{\"a\\u0000\\n" + std::string(500, 'b') + "\":1}"), "tensor 'a\\00\\0Abbb"},
   };
   for (const auto &hostile : cases) {
     folder.write("h", hostile.contents);
@@ -203,7 +203,7 @@ TEST(CheckpointSafetensors, HostileFilesAreRefusedWithTheReason) {
 
 TEST(CheckpointSafetensors, EveryTruncationIsRefused) {
   TemporaryFolder folder;
-  std::string whole = encode(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", "12345678");
+  std::string whole = encodeSafetensors(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", "12345678");
   folder.write("w", whole);
   ASSERT_EQ(openMessage(folder.path("w")), "opened");
   for (size_t length = 0; length < whole.size(); ++length) {
@@ -216,7 +216,7 @@ TEST(CheckpointSafetensors, TensorsInAnyOrderOfTheHeader) {
   TemporaryFolder folder;
   folder.write(
       "w",
-      encode(
+      encodeSafetensors(
           R"({"b":{"dtype":"U8","shape":[3],"data_offsets":[5,8]},"e":{"dtype":"U8","shape":[0],"data_offsets":[5,5]},)"
           R"("a":{"dtype":"U8","shape":[5],"data_offsets":[0,5]}})",
           "aaaaabbb"));

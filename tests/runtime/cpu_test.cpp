@@ -1,15 +1,11 @@
 // Each class of cluster on the CPU against the float64 reference: ragged sizes, f32 and narrower, fused and unfused.
 #include "program_harness.h"
+#include "tests/support/replaced.h"
 
 namespace {
 using namespace fusor;
 using namespace fusor::test;
-
-std::string replaced(std::string text, const std::string &from, const std::string &to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
-  return text;
-}
+using tests::replaced;
 
 // Runs `text` with DT standing for each float type and B for several sizes.
 void sweep(const std::string &text, std::vector<std::string> types = {"f32", "bf16", "f16"},

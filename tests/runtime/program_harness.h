@@ -1,6 +1,7 @@
 // Runs a module as IR text on the CPU and through the float64 reference, fused and unfused, with one and two threads.
 #pragma once
 #include "ir/graph/graph.h"
+#include "ir/reference/initial_values.h"
 #include "ir/reference/reference.h"
 #include "runtime/execute/program.h"
 #include "gtest/gtest.h"

@@ -1,5 +1,6 @@
 // CudaProgram on the fake GPU: a training step whose kernels run in the emulator, against the CPU's program.
 #include "frontend/text/parser.h"
+#include "ir/reference/initial_values.h"
 #include "passes/pipeline.h"
 #include "runtime/cuda/cuda_program.h"
 #include "runtime/execute/run_error.h"
@@ -176,6 +177,109 @@ TEST(CudaProgram, KernelsComeFromTheCache) {
   EXPECT_EQ(second.compileStats().compiled, 0u);
   EXPECT_EQ(second.compileStats().fromCache, first.compileStats().compiled);
   EXPECT_EQ(step(first, 3, "forward"), step(second, 3, "forward"));
+}
+
+// A training loop that reads each loss one step late, with a learning rate that changes each step.
+TEST(CudaProgram, StartsStepsAheadOfTheirResults) {
+  FakeGpu gpu;
+  {
+    PROGRAM(waiting, onFakeGpu(gpu, compiled(kModel, passes::PipelineKind::train)));
+    PROGRAM(ahead, onFakeGpu(gpu, compiled(kModel, passes::PipelineKind::train)));
+    PROGRAM(cpu, compile(compiled(kModel, passes::PipelineKind::train), ir::Target{}, {}));
+    EXPECT_TRUE(ahead.isDeferred());
+    EXPECT_FALSE(cpu.isDeferred());
+    auto setRate = [](Program &program, int step) {
+      float lr = 0.05f / static_cast<float>(step + 1);
+      llvm::cantFail(program.writePersistent("optimizer.lr", {reinterpret_cast<char *>(&lr), sizeof lr}));
+    };
+    std::vector<float> expected, expectedCpu;
+    int sizes[] = {4, 7, 7, 4, 4, 7};
+    for (int i = 0; i < 6; ++i) {
+      setRate(waiting, i), setRate(cpu, i);
+      expected.push_back(step(waiting, sizes[i]));
+      expectedCpu.push_back(step(cpu, sizes[i]));
+    }
+    for (auto [program, losses] : {std::pair{&ahead, &expected}, {&cpu, &expectedCpu}}) {
+      if (auto error = program->initialize(3)) FAIL() << llvm::toString(std::move(error));
+      std::vector<unsigned> started;
+      int first = gpu.calls.size();
+      std::vector<float> got;
+      auto read = [&](unsigned number) {
+        float loss = -1;
+        TensorView out{ir::DType::f32, {}, &loss};
+        if (auto error = program->finish(number, out)) FAIL() << llvm::toString(std::move(error));
+        got.push_back(loss);
+      };
+      for (int i = 0; i < 6; ++i) {
+        setRate(*program, i);
+        Batch batch(sizes[i]);
+        started.push_back(llvm::cantFail(program->start("train_step", batch.inputs())));
+        std::fill(batch.x.begin(), batch.x.end(), 1e30f); // the inputs' memory is the caller's again
+        if (i > 0) read(started[i - 1]);
+      }
+      EXPECT_LE(first, static_cast<int>(gpu.calls.size()));
+      read(started.back());
+      EXPECT_EQ(got, *losses);
+      auto twice = program->finish(started.back(), {});
+      EXPECT_NE(llvm::toString(std::move(twice)).find("was not started, or has been finished"), std::string::npos);
+    }
+    for (const char *name : {"w1", "b1", "w2"}) EXPECT_EQ(weights(ahead, name), weights(waiting, name));
+  }
+  EXPECT_EQ(gpu.openHandles, 0);
+}
+
+// Pieces and threads do not show; zeros cross no bus.
+TEST(CudaProgram, InitialValuesAreTheCpus) {
+  FakeGpu gpu;
+  constexpr char kWide[] = R"(
+param @w : f32[300, 200] {init = normal(0.02)}
+param @h : bf16[70, 300] {init = normal(0.02)}
+param @ones : f32[5000] {init = constant(1.0)}
+state @zeros : f32[30000]
+func @forward(%x: f32[2, 200]) -> f32[2, 300] {
+  %y = linear %x, @w : f32[2, 300]
+  return %y
+}
+)";
+  CompileOptions oneThread;
+  oneThread.threads = 1;
+  PROGRAM(cpu, compile(compiled(kWide, passes::PipelineKind::infer), ir::Target{}, oneThread));
+  gpu.calls.clear();
+  PROGRAM(program, onFakeGpu(gpu, compiled(kWide, passes::PipelineKind::infer)));
+  EXPECT_EQ(gpu.count("upload 120000"), 0);
+  for (const auto &persistent : cpu.module().persistents()) {
+    std::vector<char> a(llvm::cantFail(cpu.persistentBytes(persistent->name))), b(a.size());
+    llvm::cantFail(cpu.readPersistent(persistent->name, a));
+    llvm::cantFail(program.readPersistent(persistent->name, b));
+    EXPECT_EQ(a, b) << persistent->name;
+    int64_t elements = a.size() / ir::byteSize(persistent->type.dtype);
+    auto values = ir::initialValues(*persistent, 3, elements);
+    for (int64_t i = 0; i < elements; i += 97)
+      EXPECT_EQ(ir::loadElement(persistent->type.dtype, b.data(), i), values[i]) << persistent->name << " " << i;
+  }
+}
+
+TEST(CudaProgram, ProfilesEachLaunch) {
+  FakeGpu gpu;
+  PROGRAM(program, onFakeGpu(gpu, compiled(kModel, passes::PipelineKind::train)));
+  step(program, 4), step(program, 4);
+  EXPECT_TRUE(program.stepTimes().empty());
+  program.setProfiling(true);
+  EXPECT_FALSE(program.isDeferred());
+  float timed = step(program, 4);
+  EXPECT_EQ(program.launchesPerRun(), 1u); // in the graph, between events
+  EXPECT_EQ(program.stepTimes().size(), program.kernelsPerRun());
+  double bytes = 0, flops = 0;
+  for (const StepTime &time : program.stepTimes()) {
+    EXPECT_EQ(time.ms, 0.5) << time.name; // the fake's
+    bytes += time.bytes, flops += time.flops;
+  }
+  EXPECT_GT(bytes, 0);
+  // 6 -> 8 forward and weight gradient, 8 -> 5 forward and both gradients, four rows.
+  EXPECT_EQ(flops, 2.0 * 4 * (2 * 6 * 8 + 3 * 8 * 5));
+  program.setProfiling(false);
+  EXPECT_LT(step(program, 4), timed);
+  EXPECT_EQ(llvm::cantFail(program.timeRuns("train_step", Batch(4).inputs(), 5)), 0.5 / 5);
 }
 
 constexpr char kNoKernel[] = R"(

@@ -221,7 +221,10 @@ DriverFunctions FakeGpu::functions() const {
   };
   f.eventDestroy = [](CudaEventHandle) { return --current->openHandles, 0; };
   f.eventRecord = [](CudaEventHandle, CudaStreamHandle) { return 0; };
-  f.eventSynchronize = [](CudaEventHandle) { return 0; };
+  f.eventRecordWithFlags = [](CudaEventHandle, CudaStreamHandle stream, unsigned) {
+    return perform(stream, [] { return 0; });
+  };
+  f.eventSynchronize = [](CudaEventHandle) { return begin("cuEventSynchronize"); };
   f.eventElapsedTime = [](float *milliseconds, CudaEventHandle, CudaEventHandle) { return *milliseconds = 0.5f, 0; };
   f.graphInstantiate = [](CudaGraphExecHandle *exec, CudaGraphHandle graph, unsigned long long) {
     return *exec = new CUgraphExec_st{graph->nodes}, ++current->openHandles, 0;

@@ -1,0 +1,42 @@
+// How a bucket's launches are done: launch by launch, as one CUDA graph, with the time of each, or each checked against
+// the reference.
+#pragma once
+#include "runtime/cuda/device_bucket.h"
+#include "runtime/execute/program.h"
+
+namespace fusor::runtime {
+
+class BucketRunner {
+public:
+  BucketRunner(CudaContextRef context, const CudaStream &stream, const DeviceBuffers &shared,
+               const CompileOptions &options)
+      : context_(std::move(context)), stream_(stream), shared_(shared), options_(options) {}
+
+  /// Puts all of it on the stream: the first time launch by launch, so that a failure names its kernel; later as one
+  /// graph. With options.profile it waits, and `times` has each launch. `function` is its name, for messages.
+  llvm::Error run(DeviceBucket &bucket, llvm::StringRef function, std::vector<StepTime> &times);
+
+  /// Of the last run: steps, and calls from the host.
+  unsigned kernels() const { return kernels_; }
+  unsigned launches() const { return launches_; }
+
+private:
+  llvm::Error put(const DeviceBucket &bucket, const DeviceLaunch &launch);
+  llvm::Expected<CudaGraph> capture(DeviceBucket &bucket, bool timed);
+  llvm::Error putAll(DeviceBucket &bucket, bool timed, bool inGraph);
+  llvm::Error collectTimes(const DeviceBucket &bucket, std::vector<StepTime> &times);
+  llvm::Error runChecked(const DeviceBucket &bucket, llvm::StringRef function);
+  llvm::Error checkStep(const DeviceBucket &bucket, const DeviceBucket::Step &step, llvm::StringRef function,
+                        llvm::function_ref<llvm::Error()> put);
+  llvm::Error runOnHost(const DeviceBucket &bucket, const DeviceBucket::Step &step);
+  llvm::Error fetch(const DeviceBucket &bucket, llvm::ArrayRef<unsigned> buffers, llvm::ArrayRef<ir::Value> values,
+                    std::vector<std::vector<char>> &to);
+
+  CudaContextRef context_;
+  const CudaStream &stream_;
+  const DeviceBuffers &shared_;
+  const CompileOptions &options_;
+  unsigned kernels_ = 0, launches_ = 0;
+};
+
+} // namespace fusor::runtime
