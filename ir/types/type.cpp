@@ -3,7 +3,7 @@
 namespace fusor::ir {
 
 std::string TensorType::str() const {
-  std::string text = name(dtype).str() + "[" + fusor::ir::str(shape) + "]";
+  std::string text = name(dtype).str() + "[" + fusor::ir::str(llvm::ArrayRef<Dim>(shape)) + "]";
   if (granularity == Granularity::tensor) text += " per tensor";
   return text;
 }
