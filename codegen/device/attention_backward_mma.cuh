@@ -3,40 +3,40 @@
 // For what attention_mma.cuh takes.
 //
 //   attentionQueryGradMma: delta[i] = sum(dOut[i] * out[i]);  dq = scale * dS·k
-//                          one block a tile of 64 queries, over the keys
+//                          one block a tile of queries, over the keys
 //   attentionKeyGradMma:   dk = scale * dSᵀ·q, dv = Pᵀ·dOut
-//                          one block a tile of 64 keys, over the query heads of the group and their queries
+//                          one block a tile of keys, over the query heads of the group and their queries
 //   with P = exp(scale * q·k - logSumExp), dS = P * (dOut·v - delta)
 //
 // f32 sums in registers; P and dS are rounded to T, since they are left operands of products. Strides of all views are
 // free, so dq, dk, dv may be slices of one packed dqkv.
 //
-//   block = 128, dynamic shared memory = sizeof(AttentionQueryGradShared<D, T>), sizeof(AttentionKeyGradShared<D, T>):
-//   55 KB at D = 64, 68 KB at 128
-//   attentionQueryGradMma: grid.x = batch * queryHeads * ceil(queries / 64)
-//   attentionKeyGradMma:   grid.x = batch * keyHeads * ceil(keys / 64)
+//   attentionQueryGradMma<D, W>: grid.x = batch * queryHeads * ceil(queries / (16 * W)), W = 4 or 8 warps
+//   attentionKeyGradMma<D, W>:   grid.x = batch * keyHeads * ceil(keys / (16 * W))
+//   block = 32 * W, dynamic shared memory = sizeof(AttentionQueryGradShared<D, W, T>), sizeof(AttentionKeyGradShared<D,
+//   W, T>): 55 KB at D = 64, W = 4; 68 KB at 128
 //
 // A warp owns 16 rows (queries of the first, keys of the second). The other side comes in tiles, one ahead, which a
 // warp works through 32 at a time: scores[16][32] and their gradients are all that it keeps besides its sums.
 
-template <int kHeadSize, class T> struct AttentionBackwardMma {
-  static constexpr int kThreads = 128, kOwn = 64;
+template <int kHeadSize, int kWarps, class T> struct AttentionBackwardMma {
+  static constexpr int kThreads = 32 * kWarps, kOwn = 16 * kWarps;
   static constexpr int kMoving = kHeadSize <= 64 ? 64 : 32; // rows of a tile that comes and goes
   static constexpr int kStep = 32;
   typedef MmaTile<T, kOwn, kHeadSize, kThreads> Own;
   typedef MmaTile<T, kMoving, kHeadSize, kThreads> Moving;
   static constexpr int kWidth = Own::kWidth;
 };
-template <int kHeadSize, class T> struct AttentionQueryGradShared {
-  typename AttentionBackwardMma<kHeadSize, T>::Own q, dOut;
-  typename AttentionBackwardMma<kHeadSize, T>::Moving k[2], v[2];
-  float delta[AttentionBackwardMma<kHeadSize, T>::kOwn];
+template <int kHeadSize, int kWarps, class T> struct AttentionQueryGradShared {
+  typename AttentionBackwardMma<kHeadSize, kWarps, T>::Own q, dOut;
+  typename AttentionBackwardMma<kHeadSize, kWarps, T>::Moving k[2], v[2];
+  float delta[AttentionBackwardMma<kHeadSize, kWarps, T>::kOwn];
 };
-template <int kHeadSize, class T> struct AttentionKeyGradShared {
-  typename AttentionBackwardMma<kHeadSize, T>::Own k, v;
-  typename AttentionBackwardMma<kHeadSize, T>::Moving q[2], dOut[2];
-  float logSumExp[2][AttentionBackwardMma<kHeadSize, T>::kMoving],
-      delta[2][AttentionBackwardMma<kHeadSize, T>::kMoving];
+template <int kHeadSize, int kWarps, class T> struct AttentionKeyGradShared {
+  typename AttentionBackwardMma<kHeadSize, kWarps, T>::Own k, v;
+  typename AttentionBackwardMma<kHeadSize, kWarps, T>::Moving q[2], dOut[2];
+  float logSumExp[2][AttentionBackwardMma<kHeadSize, kWarps, T>::kMoving],
+      delta[2][AttentionBackwardMma<kHeadSize, kWarps, T>::kMoving];
 };
 
 // deltas[r] = sum over columns of rows[r] * out[r], for rows row .. row + 15 of the tile. One warp.
@@ -63,18 +63,18 @@ __device__ inline void warpRowDots(const Tile &rows, const T *out, i64 rowStride
 }
 
 // dOut: also read for delta. delta: [batch][queryHeads][queries], written.
-template <int kHeadSize, class T>
+template <int kHeadSize, int kWarps, class T>
 __device__ inline void attentionQueryGradMma(HeadView<const T> q, HeadView<const T> k, HeadView<const T> v,
                                              HeadView<const T> out, HeadView<const T> dOut, HeadView<T> dq,
                                              const float *logSumExp, float *delta, const AttentionShape &shape) {
-  typedef AttentionBackwardMma<kHeadSize, T> Sizes;
-  constexpr int kStep = Sizes::kStep, kMoving = Sizes::kMoving;
+  typedef AttentionBackwardMma<kHeadSize, kWarps, T> Sizes;
+  constexpr int kOwn = Sizes::kOwn, kStep = Sizes::kStep, kMoving = Sizes::kMoving;
   extern __shared__ __align__(16) u8 attentionMemory[];
-  auto &shared = *(AttentionQueryGradShared<kHeadSize, T> *)attentionMemory;
+  auto &shared = *(AttentionQueryGradShared<kHeadSize, kWarps, T> *)attentionMemory;
 
   const int queries = (int)shape.queries, heads = (int)(shape.queryHeads / shape.keyHeads);
-  const AttentionBlock block(shape.batch, shape.queryHeads, (queries + 63) / 64, shape.causal);
-  const int firstQuery = block.tile * 64, lastQuery = (firstQuery + 64 < queries ? firstQuery + 64 : queries) - 1;
+  const AttentionBlock block(shape.batch, shape.queryHeads, (queries + kOwn - 1) / kOwn, shape.causal);
+  const int firstQuery = block.tile * kOwn, lastQuery = (firstQuery + kOwn < queries ? firstQuery + kOwn : queries) - 1;
   const int warpRow = threadIdx.x / 32 * 16, lane = threadIdx.x % 32, group = lane / 4, pair = lane % 4;
   const AttentionSight sight(shape, block.batch);
   const AttentionRange least(sight, firstQuery), most(sight, lastQuery);
@@ -161,18 +161,19 @@ __device__ inline void attentionQueryGradMma(HeadView<const T> q, HeadView<const
 }
 
 // Rows of dk and dv beyond keyLength are written as zeros.
-template <int kHeadSize, class T>
+template <int kHeadSize, int kWarps, class T>
 __device__ inline void attentionKeyGradMma(HeadView<const T> q, HeadView<const T> k, HeadView<const T> v,
                                            HeadView<const T> dOut, HeadView<T> dk, HeadView<T> dv,
                                            const float *logSumExp, const float *delta, const AttentionShape &shape) {
-  typedef AttentionBackwardMma<kHeadSize, T> Sizes;
-  constexpr int kStep = Sizes::kStep, kMoving = Sizes::kMoving;
+  typedef AttentionBackwardMma<kHeadSize, kWarps, T> Sizes;
+  constexpr int kOwn = Sizes::kOwn, kStep = Sizes::kStep, kMoving = Sizes::kMoving;
   extern __shared__ __align__(16) u8 attentionMemory[];
-  auto &shared = *(AttentionKeyGradShared<kHeadSize, T> *)attentionMemory;
+  auto &shared = *(AttentionKeyGradShared<kHeadSize, kWarps, T> *)attentionMemory;
 
   const int queries = (int)shape.queries, keys = (int)shape.keys, heads = (int)(shape.queryHeads / shape.keyHeads);
-  const AttentionBlock block(shape.batch, shape.keyHeads, (keys + 63) / 64, false); // causal: the first see the most
-  const int firstKey = block.tile * 64, lastKey = (firstKey + 64 < keys ? firstKey + 64 : keys) - 1;
+  const AttentionBlock block(shape.batch, shape.keyHeads, (keys + kOwn - 1) / kOwn,
+                             false); // causal: the first see the most
+  const int firstKey = block.tile * kOwn, lastKey = (firstKey + kOwn < keys ? firstKey + kOwn : keys) - 1;
   const int warpRow = threadIdx.x / 32 * 16, lane = threadIdx.x % 32, group = lane / 4, pair = lane % 4;
   const AttentionSight sight(shape, block.batch);
   const int length = (int)sight.length;
@@ -188,7 +189,7 @@ __device__ inline void attentionKeyGradMma(HeadView<const T> q, HeadView<const T
   const int end = firstKey < length ? (int)sight.endQuery(lastKey, queries) : 0;
   const int start = (int)sight.firstQuery(firstKey) / kMoving * kMoving;
   const int allLow = (int)sight.firstQuery(lastKey), allHigh = (int)sight.endQuery(firstKey, queries);
-  const bool allKeys = !sight.mask && firstKey + 64 <= length;
+  const bool allKeys = !sight.mask && firstKey + kOwn <= length;
 
   shared.k.fill(k.at(block.batch, block.head, firstKey), k.rowStride, length - firstKey);
   shared.v.fill(v.at(block.batch, block.head, firstKey), v.rowStride, length - firstKey);

@@ -23,15 +23,14 @@ std::string kernelsFor(int headSize, const std::string &type, int warps) {
   auto kernel = [&](const char *kernelName, const std::string &rest) {
     return "extern \"C\" __global__ void __launch_bounds__(256) " + std::string(kernelName) + name + rest + "\n}\n";
   };
-  const std::string mma = tensorCores ? "Mma<" : "<";
-  std::string text =
-      kernel("forward", inputs + out + "o, float *lse, AttentionShape shape) {\n  attentionForward" + mma + D +
-                            (tensorCores ? ", " + std::to_string(warps) : "") + ">(q, k, v, o, lse, shape);");
+  const std::string mma = tensorCores ? "Mma<" : "<", last = tensorCores ? ", " + std::to_string(warps) + ">" : ">";
+  std::string text = kernel("forward", inputs + out + "o, float *lse, AttentionShape shape) {\n  attentionForward" +
+                                           mma + D + last + "(q, k, v, o, lse, shape);");
   if (tensorCores) {
     text += kernel("queryGrad", inputs + in + "o, " + in + "grad, " + out +
                                     "dq, const float *lse, float *delta, AttentionShape shape) {\n  "
                                     "attentionQueryGradMma<" +
-                                    D + ">(q, k, v, o, grad, dq, lse, delta, shape);");
+                                    D + last + "(q, k, v, o, grad, dq, lse, delta, shape);");
   } else {
     text += kernel("delta", "(" + in + "o, " + in + "grad, float *delta, AttentionShape shape) {\n  attentionDelta<" +
                                 D + ">(o, grad, delta, shape);");
@@ -39,7 +38,7 @@ std::string kernelsFor(int headSize, const std::string &type, int warps) {
                                     ">(q, k, v, grad, dq, lse, delta, shape);");
   }
   return text + kernel("keyGrad", inputs + in + "grad, " + out + "dk, " + out + "dv" + sums + "attentionKeyGrad" + mma +
-                                      D + ">(q, k, v, grad, dk, dv, lse, delta, shape);");
+                                      D + last + "(q, k, v, grad, dk, dv, lse, delta, shape);");
 }
 
 // One library per (head size, type, tier), compiled when a test asks for it.
@@ -194,18 +193,19 @@ void check(const Case &c) {
   auto tiles = [](long long count, long long tile) { return static_cast<unsigned>((count + tile - 1) / tile); };
   const bool tensorCores = c.warps != 0;
   const long long forwardRows = tensorCores ? 16 * c.warps : D <= 64 ? 64 : D <= 128 ? 32 : 16;
-  const long long backwardRows = tensorCores ? 64 : D <= 64 ? 32 : D <= 128 ? 16 : 8;
-  const unsigned backwardThreads = D <= 128 ? 128 : 64, heads = static_cast<unsigned>(c.batch * Hq);
+  const long long backwardRows = tensorCores ? forwardRows : D <= 64 ? 32 : D <= 128 ? 16 : 8;
+  const unsigned heads = static_cast<unsigned>(c.batch * Hq);
+  const unsigned backwardThreads = tensorCores ? 32 * c.warps : D <= 128 ? 128 : 64;
   const size_t rowBytes = tensorCores ? ((D + 15) / 16 * 16 + 8) * 2 : 0, moving = D <= 64 ? 64 : 32; // shared memory
-  const size_t backwardShared = tensorCores ? (2 * 64 + 4 * moving) * rowBytes : 0;
+  const size_t backwardShared = tensorCores ? (2 * backwardRows + 4 * moving) * rowBytes : 0;
   auto launch = [&](unsigned blocks, unsigned threads, size_t sharedBytes) {
     return fusor::emulator::LaunchShape{.grid = {blocks}, .block = {threads}, .sharedBytes = sharedBytes};
   };
   const auto forward = launch(heads * tiles(c.queries, forwardRows), tensorCores ? 32 * c.warps : 128,
                               (forwardRows + 4 * 64) * rowBytes);
   ASSERT_EQ(messageOf(module.run("forward" + suffix, forward, qv, kv, vv, ov, lse, shape)), "");
-  const auto byQuery =
-      launch(heads * tiles(c.queries, backwardRows), backwardThreads, tensorCores ? backwardShared + 64 * 4 : 0);
+  const auto byQuery = launch(heads * tiles(c.queries, backwardRows), backwardThreads,
+                              tensorCores ? backwardShared + backwardRows * 4 : 0);
   if (tensorCores) {
     ASSERT_EQ(messageOf(module.run("queryGrad" + suffix, byQuery, qv, kv, vv, ov, gv, dqv, lse, delta, shape)), "");
   } else {
