@@ -64,18 +64,18 @@ template <int kCount> __device__ inline void pack(VectorBits<bf16, kCount> &raw,
 }
 #endif
 
-// Words of 16 bytes in global memory as PTX, which the compiler can neither split nor put off until their first use:
-// all loads of a loop's turn are on their way before it computes.
+// Words of 16 bytes as PTX, which the compiler can neither split nor put off until their first use: all loads of a loop's
+// turn are on their way before it computes. Generic addresses: attention reads and writes its tiles in shared memory so.
 template <class Word> __device__ inline Word loadWord(const Word *p) { return *p; }
 template <class Word> __device__ inline void storeWord(Word *p, Word word) { *p = word; }
 #ifdef __CUDA_ARCH__
 __device__ inline uint4 loadWord(const uint4 *p) {
   uint4 w;
-  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(w.x), "=r"(w.y), "=r"(w.z), "=r"(w.w) : "l"(p));
+  asm volatile("ld.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(w.x), "=r"(w.y), "=r"(w.z), "=r"(w.w) : "l"(p));
   return w;
 }
 __device__ inline void storeWord(uint4 *p, uint4 w) {
-  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(w.x), "r"(w.y), "r"(w.z), "r"(w.w));
+  asm volatile("st.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(w.x), "r"(w.y), "r"(w.z), "r"(w.w));
 }
 #endif
 
