@@ -47,14 +47,12 @@ public:
     view(k, "v_view", plan_.v, false, plan_.tk);
     view(k, "y_view", plan_.y, true, plan_.tq);
     std::string lse = plan_.lseOutput ? k.output(*plan_.lseOutput) : "(float *)nullptr";
-    const unsigned warps = warpsOf(plan_.tq);
-    k.code().line("attentionForwardMma<{0}, {1}>(q_view, k_view, v_view, y_view, {2}, shape);", plan_.headSize, warps,
-                  lse);
-    k.finish({.grid = heads(plan_.heads) * Count::ceilDiv(plan_.tq, 16 * warps),
-              .block = 32 * warps,
-              .note = llvm::formatv("online softmax on tensor cores, {0} queries by 64 keys", 16 * warps),
-              .sharedBytes = mmaTileBytes(16 * warps, plan_.headSize) + 4 * mmaTileBytes(64, plan_.headSize),
-              .blocksTogether = (plan_.headSize <= 64 ? 16u : 8u) / warps});
+    k.code().line("attentionForwardMma<{0}>(q_view, k_view, v_view, y_view, {1}, shape);", plan_.headSize, lse);
+    k.finish({.grid = heads(plan_.heads) * Count::ceilDiv(plan_.tq, 64),
+              .block = 128,
+              .note = "online softmax on tensor cores, 64 queries by 64 keys",
+              .sharedBytes = 5 * mmaTileBytes(64, plan_.headSize),
+              .blocksTogether = plan_.headSize <= 64 ? 3u : 2u});
   }
 
   void backward() {
@@ -97,9 +95,9 @@ public:
     unsigned delta = set_.workspaces.size();
     set_.workspaces.push_back(Count(plan_.batch * Dim(plan_.heads) * plan_.tq * Dim(4)));
     const int64_t moving = plan_.headSize <= 64 ? 64 : 32; // AttentionBackwardMma::kMoving
-    const unsigned warps = warpsOf(plan_.tk);
+    const unsigned warps = 4;
     const unsigned tiles = 2 * mmaTileBytes(16 * warps, plan_.headSize) + 4 * mmaTileBytes(moving, plan_.headSize);
-    const unsigned together = warps == 8 ? 2 : plan_.headSize <= 64 ? 3 : 2;
+    const unsigned together = plan_.headSize <= 64 ? 3 : 2;
     {
       KernelBuilder k(body_, set_, "dq");
       inputs(k, "attention_backward_mma.cuh");

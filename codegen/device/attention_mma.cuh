@@ -3,9 +3,9 @@
 // attention_simt.cuh. For bf16 and f16, head sizes that are multiples of 8 up to 128, scale > 0, rows of 16-byte
 // groups.
 //
-//   block = 32 * W, grid.x = batch * queryHeads * ceil(queries / (16 * W)), W = 4 or 8 warps
-//   dynamic shared memory = AttentionMmaForward<D, W, T>::kSharedBytes        46 KB at D = 64, W = 4, 87 KB at 128
-//   attentionForwardMma<D, W>(q, k, v, out, logSumExp, shape);
+//   block = 128, grid.x = batch * queryHeads * ceil(queries / 64)
+//   dynamic shared memory = AttentionMmaForward<D, T>::kSharedBytes        46 KB at D = 64, 87 KB at 128
+//   attentionForwardMma<D>(q, k, v, out, logSumExp, shape);
 //   logSumExp: [batch][queryHeads][queries] = log(sum(exp(scores))), -Inf for a row that sees nothing; may be null
 //
 // Four warps have 16 queries each and walk over the keys in tiles of 64; while one tile is worked on, the next is
@@ -37,13 +37,13 @@ struct AttentionRange {
   __device__ bool has(int key) const { return key >= low && key < high; }
 };
 
-template <int kHeadSize, int kWarps, class T> struct AttentionMmaForward {
-  static constexpr int kThreads = 32 * kWarps, kQueries = 16 * kWarps, kKeys = 64;
-  typedef MmaTile<T, kQueries, kHeadSize, kThreads> QueryTile;
-  typedef MmaTile<T, kKeys, kHeadSize, kThreads> Tile;
+template <int kHeadSize, class T> struct AttentionMmaForward {
+  static constexpr int kThreads = 128, kQueries = 64, kKeys = 64;
+  typedef MmaTile<T, 64, kHeadSize, kThreads> Tile;
   static constexpr int kWidth = Tile::kWidth;
-  static constexpr int kSharedBytes = sizeof(QueryTile) + 4 * sizeof(Tile); // k and v twice
+  static constexpr int kSharedBytes = 5 * sizeof(Tile); // q, then k and v twice
 
+  u32 query[kWidth / 16][4];  // left operand
   float sums[kWidth / 8][4];  // unnormalised output
   float largest[2], total[2]; // of rows group and group + 8: running maximum of q·k; this lane's part of the normaliser
   AttentionRange low, high;   // of these rows
@@ -57,16 +57,19 @@ template <int kHeadSize, int kWarps, class T> struct AttentionMmaForward {
   // Keys firstKey .. firstKey + 63. kEdge: some key is not seen by some row; `steps`: no row of this warp sees keys
   // beyond firstKey + 16 * steps. scale: of the scores, in powers of two.
   template <bool kEdge>
-  __device__ void addKeys(const QueryTile &q, int warpRow, const Tile &k, const Tile &v, int firstKey, int steps,
-                          const u8 *mask, float scale) {
+  __device__ void addKeys(const Tile &k, const Tile &v, int firstKey, int steps, const u8 *mask, float scale) {
     float scores[kKeys / 8][4]; // then weights
     clear(scores);
-    if (!kEdge || steps >= kKeys / 16) {
-      k.template addTransposed<kKeys / 8>(scores, q, warpRow, 0);
-    } else {
 #pragma unroll
-      for (int n = 0; n < kKeys / 16 - 1; ++n)
-        if (n < steps) k.template addTransposed<2>(scores + 2 * n, q, warpRow, n * 16);
+    for (int n = 0; n < kKeys / 16; ++n) {
+      if (kEdge && n >= steps) break;
+#pragma unroll
+      for (int d = 0; d < kWidth / 16; ++d) {
+        u32 b[4];
+        k.loadRightTransposed(b, n * 16, d * 16);
+        mma16x8x16<T>(scores[2 * n], query[d], b[0], b[1]);
+        mma16x8x16<T>(scores[2 * n + 1], query[d], b[2], b[3]);
+      }
     }
     if (kEdge) {
 #pragma unroll
@@ -100,33 +103,36 @@ template <int kHeadSize, int kWarps, class T> struct AttentionMmaForward {
 #pragma unroll
       for (int n = 0; n < kWidth / 8; ++n) sums[n][2 * r] *= shrink, sums[n][2 * r + 1] *= shrink;
     }
-    u32 weights[kKeys / 16][4];
-    packLeft<T>(weights, scores);
-    if (!kEdge || steps >= kKeys / 16) {
-      v.template add<kKeys / 16>(sums, weights, 0);
-    } else {
 #pragma unroll
-      for (int n = 0; n < kKeys / 16 - 1; ++n)
-        if (n < steps) v.template add<1>(sums, weights + n, n * 16);
+    for (int n = 0; n < kKeys / 16; ++n) {
+      if (kEdge && n >= steps) break;
+      const u32 weights[4] = {packedPair<T>(scores[2 * n][0], scores[2 * n][1]),
+                              packedPair<T>(scores[2 * n][2], scores[2 * n][3]),
+                              packedPair<T>(scores[2 * n + 1][0], scores[2 * n + 1][1]),
+                              packedPair<T>(scores[2 * n + 1][2], scores[2 * n + 1][3])};
+#pragma unroll
+      for (int d = 0; d < kWidth / 16; ++d) {
+        u32 b[4];
+        v.loadRight(b, n * 16, d * 16);
+        mma16x8x16<T>(sums[2 * d], weights, b[0], b[1]);
+        mma16x8x16<T>(sums[2 * d + 1], weights, b[2], b[3]);
+      }
     }
   }
 };
 
-template <int kHeadSize, int kWarps, class T>
+template <int kHeadSize, class T>
 __device__ inline void attentionForwardMma(HeadView<const T> q, HeadView<const T> k, HeadView<const T> v,
                                            HeadView<T> out, float *logSumExp, const AttentionShape &shape) {
-  typedef AttentionMmaForward<kHeadSize, kWarps, T> Warp;
-  typedef typename Warp::QueryTile QueryTile;
+  typedef AttentionMmaForward<kHeadSize, T> Warp;
   typedef typename Warp::Tile Tile;
-  constexpr int kQueries = Warp::kQueries, kKeys = Warp::kKeys;
   extern __shared__ __align__(16) u8 attentionMemory[];
-  QueryTile &queryTile = *(QueryTile *)attentionMemory;
-  Tile *keyTiles = (Tile *)(attentionMemory + sizeof(QueryTile)), *valueTiles = keyTiles + 2; // two each
+  Tile &queryTile = *(Tile *)attentionMemory;
+  Tile *keyTiles = (Tile *)attentionMemory + 1, *valueTiles = (Tile *)attentionMemory + 3; // two each
 
   const int queries = (int)shape.queries, group = (int)(shape.queryHeads / shape.keyHeads);
-  const AttentionBlock block(shape.batch, shape.queryHeads, (queries + kQueries - 1) / kQueries, shape.causal);
-  const int firstQuery = block.tile * kQueries,
-            lastQuery = (firstQuery + kQueries < queries ? firstQuery + kQueries : queries) - 1;
+  const AttentionBlock block(shape.batch, shape.queryHeads, (queries + 63) / 64, shape.causal);
+  const int firstQuery = block.tile * 64, lastQuery = (firstQuery + 64 < queries ? firstQuery + 64 : queries) - 1;
   const int warpRow = threadIdx.x / 32 * 16, lane = threadIdx.x % 32;
   const AttentionSight sight(shape, block.batch);
   const AttentionRange first(sight, firstQuery), last(sight, lastQuery); // the least, and the most, that is seen
@@ -140,21 +146,21 @@ __device__ inline void attentionForwardMma(HeadView<const T> q, HeadView<const T
     valueTiles[stage].fill(values + firstKey * v.rowStride, v.rowStride, (int)sight.length - firstKey);
     commitCopies();
   };
-  const int start = first.low / kKeys * kKeys;
+  const int start = first.low / 64 * 64;
   fetch(start, 0);
   const float scale = shape.scale * 1.4426950408889634f; // exp(x) = 2^(x / ln 2)
   int stage = 0;
-  for (int firstKey = start; firstKey < last.high; firstKey += kKeys, stage ^= 1) {
+  for (int firstKey = start; firstKey < last.high; firstKey += 64, stage ^= 1) {
     waitForCopies<0>();
     __syncthreads(); // this tile is there for all, and all are done with the one before
-    if (firstKey + kKeys < last.high) fetch(firstKey + kKeys, stage ^ 1);
-    const bool all = !sight.mask && firstKey >= last.low && firstKey + kKeys <= first.high;
+    if (firstKey == start) queryTile.loadLeft(warp.query, warpRow);
+    if (firstKey + 64 < last.high) fetch(firstKey + 64, stage ^ 1);
+    const bool all = !sight.mask && firstKey >= last.low && firstKey + 64 <= first.high;
     if (all)
-      warp.template addKeys<false>(queryTile, warpRow, keyTiles[stage], valueTiles[stage], firstKey, 4, sight.mask,
-                                   scale);
+      warp.template addKeys<false>(keyTiles[stage], valueTiles[stage], firstKey, 4, sight.mask, scale);
     else
-      warp.template addKeys<true>(queryTile, warpRow, keyTiles[stage], valueTiles[stage], firstKey,
-                                  (warpEnd - firstKey + 15) / 16, sight.mask, scale);
+      warp.template addKeys<true>(keyTiles[stage], valueTiles[stage], firstKey, (warpEnd - firstKey + 15) / 16,
+                                  sight.mask, scale);
   }
   if (start >= last.high) { // no key is seen: what was asked for must not arrive behind the store
     waitForCopies<0>();

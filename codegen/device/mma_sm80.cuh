@@ -110,7 +110,7 @@ template <class T, int kRows, int kColumns, int kThreads> struct MmaTile {
   static constexpr int kWidth = (kColumns + 15) / 16 * 16;
   static constexpr int kPitch = kWidth + 8;
   static constexpr int kGroups = kWidth / 8;
-  T elements[kRows * kPitch];
+  alignas(16) T elements[kRows * kPitch];
 
   __device__ const T *at(int row, int column) const { return elements + row * kPitch + column; }
 
@@ -133,6 +133,15 @@ template <class T, int kRows, int kColumns, int kThreads> struct MmaTile {
 #pragma unroll
     for (int d = 0; d < kWidth / 16; ++d) loadLeft(left[d], row, d * 16);
   }
+  // Rows row .. row + 15, columns column .. column + 15 as two `b`s each. Transposed: b[0], b[1] have rows row .. row +
+  // 7 as their columns, b[2], b[3] the next eight. Plain: b[0], b[1] have columns column .. column + 7, and so on.
+  __device__ void loadRightTransposed(u32 (&b)[4], int row, int column) const {
+    const int lane = threadIdx.x % 32;
+    ldmatrix4(b, at(row + lane % 8 + lane / 16 * 8, column + lane / 8 % 2 * 8));
+  }
+  __device__ void loadRight(u32 (&b)[4], int row, int column) const {
+    ldmatrix4Transposed(b, at(row + threadIdx.x % 16, column + threadIdx.x % 32 / 16 * 8));
+  }
   // sums[16][8 * kTiles] += left[16][kWidth] · (rows row .. row + 8 * kTiles - 1)ᵀ
   template <int kTiles>
   __device__ void addTransposed(float (*sums)[4], const u32 (&left)[kWidth / 16][4], int row) const {
@@ -150,24 +159,22 @@ template <class T, int kRows, int kColumns, int kThreads> struct MmaTile {
     }
   }
   template <int kTiles> __device__ void addColumns(float (*sums)[4], const u32 (&a)[4], int row, int column) const {
-    const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int n = 0; n < kTiles / 2; ++n) {
-      u32 b[4]; // of columns 0 .. 7 of this sixteen: upper, lower half; of columns 8 .. 15
-      ldmatrix4(b, at(row + n * 16 + lane % 8 + lane / 16 * 8, column + lane / 8 % 2 * 8));
+      u32 b[4];
+      loadRightTransposed(b, row + n * 16, column);
       mma16x8x16<T>(sums[2 * n], a, b[0], b[1]);
       mma16x8x16<T>(sums[2 * n + 1], a, b[2], b[3]);
     }
   }
   // sums[16][kWidth] += left[16][16 * kSteps] · (rows row .. row + 16 * kSteps - 1)
   template <int kSteps> __device__ void add(float (&sums)[kWidth / 8][4], const u32 (*left)[4], int row) const {
-    const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int k = 0; k < kSteps; ++k)
 #pragma unroll
       for (int d = 0; d < kWidth / 16; ++d) {
         u32 b[4];
-        ldmatrix4Transposed(b, at(row + k * 16 + lane % 16, d * 16 + lane / 16 * 8));
+        loadRight(b, row + k * 16, d * 16);
         mma16x8x16<T>(sums[2 * d], left[k], b[0], b[1]);
         mma16x8x16<T>(sums[2 * d + 1], left[k], b[2], b[3]);
       }

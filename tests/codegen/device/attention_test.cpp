@@ -25,7 +25,7 @@ std::string kernelsFor(int headSize, const std::string &type, int warps) {
   };
   const std::string mma = tensorCores ? "Mma<" : "<", last = tensorCores ? ", " + std::to_string(warps) + ">" : ">";
   std::string text = kernel("forward", inputs + out + "o, float *lse, AttentionShape shape) {\n  attentionForward" +
-                                           mma + D + last + "(q, k, v, o, lse, shape);");
+                                           mma + D + ">(q, k, v, o, lse, shape);");
   if (tensorCores) {
     text += kernel("queryGrad", inputs + in + "o, " + in + "grad, " + out +
                                     "dq, const float *lse, float *delta, AttentionShape shape) {\n  "
@@ -75,7 +75,7 @@ struct Case {
   bool masked = false;
   int keyLength = -1; // -1: not given
   bool packed = false;
-  int warps = 0; // of the forward on tensor cores; 0: CUDA cores
+  int warps = 0; // of the backward on tensor cores; 0: CUDA cores
   std::string name() const {
     return (warps ? std::to_string(warps) + " warps, " : "") + "D " + std::to_string(headSize) + " " + type +
            " heads " + std::to_string(queryHeads) + "/" + std::to_string(keyHeads) + " queries " +
@@ -192,8 +192,8 @@ void check(const Case &c) {
   const std::string suffix = "_" + c.type + "_" + std::to_string(c.headSize);
   auto tiles = [](long long count, long long tile) { return static_cast<unsigned>((count + tile - 1) / tile); };
   const bool tensorCores = c.warps != 0;
-  const long long forwardRows = tensorCores ? 16 * c.warps : D <= 64 ? 64 : D <= 128 ? 32 : 16;
-  const long long backwardRows = tensorCores ? forwardRows : D <= 64 ? 32 : D <= 128 ? 16 : 8;
+  const long long forwardRows = tensorCores || D <= 64 ? 64 : D <= 128 ? 32 : 16;
+  const long long backwardRows = tensorCores ? 16 * c.warps : D <= 64 ? 32 : D <= 128 ? 16 : 8;
   const unsigned heads = static_cast<unsigned>(c.batch * Hq);
   const unsigned backwardThreads = tensorCores ? 32 * c.warps : D <= 128 ? 128 : 64;
   const size_t rowBytes = tensorCores ? ((D + 15) / 16 * 16 + 8) * 2 : 0, moving = D <= 64 ? 64 : 32; // shared memory
@@ -201,8 +201,7 @@ void check(const Case &c) {
   auto launch = [&](unsigned blocks, unsigned threads, size_t sharedBytes) {
     return fusor::emulator::LaunchShape{.grid = {blocks}, .block = {threads}, .sharedBytes = sharedBytes};
   };
-  const auto forward = launch(heads * tiles(c.queries, forwardRows), tensorCores ? 32 * c.warps : 128,
-                              (forwardRows + 4 * 64) * rowBytes);
+  const auto forward = launch(heads * tiles(c.queries, forwardRows), 128, (forwardRows + 4 * 64) * rowBytes);
   ASSERT_EQ(messageOf(module.run("forward" + suffix, forward, qv, kv, vv, ov, lse, shape)), "");
   const auto byQuery = launch(heads * tiles(c.queries, backwardRows), backwardThreads,
                               tensorCores ? backwardShared + backwardRows * 4 : 0);

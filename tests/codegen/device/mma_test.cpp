@@ -92,10 +92,10 @@ TEST(Mma, TilesMultiply) {
 std::string turnAround(bool wait, bool barrier, bool early) {
   return std::string(R"(
 extern "C" __global__ void turn(const u32 *in, u32 *out) {
-  __shared__ __align__(16) u32 stages[2][512];
+  __shared__ uint4 stages[2][128];
   in += blockIdx.x * 2048, out += blockIdx.x * 2048;
   auto fetch = [&](int i) {
-    copyAsync16(&stages[i % 2][threadIdx.x * 4], in + i * 512 + threadIdx.x * 4, true);
+    copyAsync16(&stages[i % 2][threadIdx.x], in + i * 512 + threadIdx.x * 4, true);
     commitCopies();
   };
   fetch(0);
@@ -104,7 +104,7 @@ extern "C" __global__ void turn(const u32 *in, u32 *out) {
          (wait ? early ? "    waitForCopies<1>();\n    if (i == 3) waitForCopies<0>();\n" : "    waitForCopies<0>();\n"
                : "") +
          (barrier ? "    __syncthreads();\n" : "") + (early ? "" : "    if (i + 1 < 4) fetch(i + 1);\n") + R"(
-    for (int j = 0; j < 4; ++j) out[i * 512 + threadIdx.x * 4 + j] = stages[i % 2][511 - threadIdx.x * 4 - j];
+    for (int j = 0; j < 4; ++j) out[i * 512 + threadIdx.x * 4 + j] = ((const u32 *)stages[i % 2])[511 - threadIdx.x * 4 - j];
   }
 }
 )";
@@ -129,9 +129,9 @@ TEST(Mma, EmulatorSeesMissingWaitsAndBarriers) {
 TEST(Mma, EmulatorRefusesUnalignedRows) {
   EmulatedModule module = compileWithDevice({"mma_sm80.cuh"}, R"(
 extern "C" __global__ void unaligned(u32 *out) {
-  __shared__ __align__(16) u32 tile[64];
+  __shared__ uint4 tile[16];
   u32 m[4];
-  ldmatrix4(m, tile + threadIdx.x % 8 * 2);
+  ldmatrix4(m, (const u32 *)tile + threadIdx.x % 8 * 2);
   out[threadIdx.x] = m[0];
 }
 )");
