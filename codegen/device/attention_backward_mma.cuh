@@ -262,6 +262,7 @@ __device__ inline void attentionKeyGradMma(HeadView<const T> q, HeadView<const T
     head = nextHead, firstQuery = nextQuery, stage ^= 1;
   }
   if (start >= end) { // seen by nobody: what was asked for must not arrive behind the store
+    commitCopies();
     waitForCopies<0>();
     __syncthreads();
   }
