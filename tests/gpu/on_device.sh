@@ -31,6 +31,7 @@ part() { # NAME SECONDS COMMAND...
 correct() {
   part doctor 60 $bin/fusor doctor
   LINES_SHOWN=45 part gpu_tests 240 $bin/fusor_tests_gpu --gtest_brief=1
+  [ -x "${VIRTUAL_ENV:-}/bin/python3" ] && part beside_torch 120 "$VIRTUAL_ENV/bin/python3" tests/gpu/beside_torch.py $PWD/$bin/libfusor_gpu_beside_torch.so
   for precision in f32 bf16; do
     for case in minigpt_small minigpt_recent; do
       part train_${case}_$precision 90 $bin/fusor train --device cuda --json --precision $precision --config small \

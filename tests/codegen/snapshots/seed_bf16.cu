@@ -420,8 +420,8 @@ cross_entropy__f32_rows(const float *__restrict__ logits, const i32 *__restrict_
 // cross_entropy__f32_finish   (row kernel)
 //   %loss, %cross_entropy, %cross_entropy2 = cross_entropy %logits, %targets : f32[], f32[B, 256, 1], f32[]
 // 1 op -> several kernels, this is step 'finish'; reads logits targets, writes loss; saves 1 passes over [B, 256, 1].
-// grid = 1, block = 256, adds ceil(256*B / 16) partial results
-extern "C" __global__ void __launch_bounds__(256)
+// grid = 1, block = 512, adds ceil(256*B / 16) partial results
+extern "C" __global__ void __launch_bounds__(512)
 cross_entropy__f32_finish(float *__restrict__ loss, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
   // the sums: barriers inside, so for all threads
   const float sum = scalarTotal<Sum>(partials2, (((256 * B) + 15) / 16));       // f32[]
@@ -814,8 +814,8 @@ cross_entropy__f32_rows_v2(const float *__restrict__ logits, const i32 *__restri
 // cross_entropy__f32_finish_v2   (row kernel)
 //   %loss, %cross_entropy, %cross_entropy2 = cross_entropy %logits, %targets : f32[], f32[B, 256, 1], f32[]
 // 1 op -> several kernels, this is step 'finish'; reads logits targets, writes loss cross_entropy cross_entropy2.
-// grid = 1, block = 256, adds ceil(256*B / 16) partial results
-extern "C" __global__ void __launch_bounds__(256)
+// grid = 1, block = 512, adds ceil(256*B / 16) partial results
+extern "C" __global__ void __launch_bounds__(512)
 cross_entropy__f32_finish_v2(float *__restrict__ loss, float *__restrict__ cross_entropy2, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
   // the sums: barriers inside, so for all threads
   const float sum = scalarTotal<Sum>(partials2, (((256 * B) + 15) / 16));       // f32[]
@@ -1018,15 +1018,18 @@ layer_norm_grad_layer_norm_param_grad_sum__bf16_256_768_rows(const float *__rest
 //   %cast = cast %d_out {to = f32}                                              : f32[B, 256, 768]
 //   %d_fc2_bias = sum %cast {dims = [0, 1]}                                     : f32[768]
 // 4 ops -> several kernels, this is step 'finish'; reads d_ln_f out x x2 ln_f_weight, writes d_out d_ln_f_weight d_ln_f_bias d_fc2_bias; saves 5 passes over [B, 256, 768].
-// grid = 24, block = 256, adds ceil(256*B / 16) partial results
-extern "C" __global__ void __launch_bounds__(256)
+// grid = 24, block = 512, adds ceil(256*B / 16) partial results
+extern "C" __global__ void __launch_bounds__(512)
 layer_norm_grad_layer_norm_param_grad_sum__bf16_256_768_finish(float *__restrict__ d_ln_f_weight, float *__restrict__ d_ln_f_bias, float *__restrict__ d_fc2_bias2, const float *__restrict__ partials2, const float *__restrict__ partials3, const float *__restrict__ d_fc2_bias_partials, i64 B) {
-  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // eight warps share 32 columns
+  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 768;
   // the sums: barriers inside, so for all threads
-  const float sum = columnTotal<Sum>(partials2, (((256 * B) + 15) / 16), 768, c, exists);  // f32[768]
-  const float sum2 = columnTotal<Sum>(partials3, (((256 * B) + 15) / 16), 768, c, exists);  // f32[768]
-  const float d_fc2_bias = columnTotal<Sum>(d_fc2_bias_partials, (((256 * B) + 15) / 16), 768, c, exists);  // f32[768]
+  const float *const parts[3] = {partials2, partials3, d_fc2_bias_partials};
+  float totals[3];
+  columnTotals<Sum>(parts, (((256 * B) + 15) / 16), 768, c, exists, totals);
+  const float sum = totals[0];                                                  // f32[768]
+  const float sum2 = totals[1];                                                 // f32[768]
+  const float d_fc2_bias = totals[2];                                           // f32[768]
   if (exists && threadIdx.x < 32) {
     store(d_ln_f_weight + c, sum);
     store(d_ln_f_bias + c, sum2);
@@ -1083,13 +1086,16 @@ linear_input_grad_gelu_grad_sum__bf16_256_3072_gemm(const bf16 *__restrict__ d_o
 //   %cast = cast %d_fc1 {to = f32}                        : f32[B, 256, 3072]
 //   %d_fc1_bias = sum %cast {dims = [0, 1]}               : f32[3072]
 // 4 ops -> several kernels, this is step 'finish'; reads d_out fc2_weight fc1, writes d_fc1 d_fc1_bias; saves 5 passes over [B, 256, 3072].
-// grid = 96, block = 256, adds ceil(256*B / 128) partial results
-extern "C" __global__ void __launch_bounds__(256)
+// grid = 96, block = 512, adds ceil(256*B / 128) partial results
+extern "C" __global__ void __launch_bounds__(512)
 linear_input_grad_gelu_grad_sum__bf16_256_3072_finish(float *__restrict__ d_fc1_bias2, const float *__restrict__ d_fc1_bias_partials, i64 B) {
-  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // eight warps share 32 columns
+  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 3072;
   // the sums: barriers inside, so for all threads
-  const float d_fc1_bias = columnTotal<Sum>(d_fc1_bias_partials, (((256 * B) + 127) / 128), 3072, c, exists);  // f32[3072]
+  const float *const parts[1] = {d_fc1_bias_partials};
+  float totals[1];
+  columnTotals<Sum>(parts, (((256 * B) + 127) / 128), 3072, c, exists, totals);
+  const float d_fc1_bias = totals[0];                                           // f32[3072]
   if (exists && threadIdx.x < 32) {
     store(d_fc1_bias2 + c, d_fc1_bias);
   }
@@ -1252,15 +1258,18 @@ layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_rows(const bf16 *d_ln2, c
 //   %cast = cast %d_mid {to = f32}                                            : f32[B, 256, 768]
 //   %d_proj_bias = sum %cast {dims = [0, 1]}                                  : f32[768]
 // 5 ops -> several kernels, this is step 'finish'; reads d_ln2 mid x x2 ln2_weight d_out, writes d_ln2_weight d_ln2_bias d_mid d_proj_bias; saves 7 passes over [B, 256, 768].
-// grid = 24, block = 256, adds ceil(256*B / 16) partial results
-extern "C" __global__ void __launch_bounds__(256)
+// grid = 24, block = 512, adds ceil(256*B / 16) partial results
+extern "C" __global__ void __launch_bounds__(512)
 layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_finish(float *__restrict__ d_ln2_weight, float *__restrict__ d_ln2_bias, float *__restrict__ d_proj_bias2, const float *__restrict__ partials2, const float *__restrict__ partials3, const float *__restrict__ d_proj_bias_partials, i64 B) {
-  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // eight warps share 32 columns
+  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 768;
   // the sums: barriers inside, so for all threads
-  const float sum = columnTotal<Sum>(partials2, (((256 * B) + 15) / 16), 768, c, exists);  // f32[768]
-  const float sum2 = columnTotal<Sum>(partials3, (((256 * B) + 15) / 16), 768, c, exists);  // f32[768]
-  const float d_proj_bias = columnTotal<Sum>(d_proj_bias_partials, (((256 * B) + 15) / 16), 768, c, exists);  // f32[768]
+  const float *const parts[3] = {partials2, partials3, d_proj_bias_partials};
+  float totals[3];
+  columnTotals<Sum>(parts, (((256 * B) + 15) / 16), 768, c, exists, totals);
+  const float sum = totals[0];                                                  // f32[768]
+  const float sum2 = totals[1];                                                 // f32[768]
+  const float d_proj_bias = totals[2];                                          // f32[768]
   if (exists && threadIdx.x < 32) {
     store(d_ln2_weight + c, sum);
     store(d_ln2_bias + c, sum2);
@@ -1309,7 +1318,7 @@ linear_input_grad__bf16_256_768_v2(const bf16 *__restrict__ d_mid, const bf16 *_
 //   %d_q, %d_k, %d_v = attention_grad %d_attention, %q, %k, %v, %attention, %x {causal = true, heads = 12} : bf16[B, 256, 768], bf16[B, 256, 768], bf16[B, 256, 768]
 //   %d_qkv = concat %d_q, %d_k, %d_v                  : bf16[B, 256, 2304]
 // 3 ops -> several kernels, this is step 'delta'; reads qkv d_attention attention x, writes d_qkv.
-// grid = ceil(3072*B / 4), block = 128, a warp a row: delta = sum(dy * y)
+// grid = ceil(3072*B / 4), block = 128, a warp a row: delta = sum(dy * y); on CUDA cores: the kernel tier is simt
 extern "C" __global__ void __launch_bounds__(128)
 split_attention_grad_concat__bf16_256_2304_delta(const bf16 *__restrict__ d_attention, const bf16 *__restrict__ attention, float *__restrict__ delta, i64 B) {
   const AttentionShape shape = {B, 12, 12, 256, 256,                            // batch, heads, key heads, queries, keys
@@ -1380,17 +1389,19 @@ linear_weight_grad__f32_2304_768(const bf16 *__restrict__ d_qkv, const bf16 *__r
 //   %cast = cast %d_qkv {to = f32}          : f32[B, 256, 2304]
 //   %d_qkv_bias = sum %cast {dims = [0, 1]} : f32[2304]
 // 2 ops -> several kernels, this is step 'rows'; reads d_qkv, writes d_qkv_bias; saves 2 passes over [B, 256, 2304].
-// grid = ceil(256*B / 32) * 3, block = 128, a thread has 8 columns of 32 rows
-extern "C" __global__ void __launch_bounds__(128)
+// grid = ceil(256*B / 64) * 9, block = 256, a warp has 256 columns of 8 rows
+extern "C" __global__ void __launch_bounds__(256, 4)
 sum__f32_2304_rows(const bf16 *__restrict__ d_qkv, float *__restrict__ d_qkv_bias_partials, i64 B) {
-  const i64 tile = blockIdx.x % 3, chunk = blockIdx.x / 3;
-  const i64 c = (tile * 128 + threadIdx.x) * 8;
-  const i64 firstRow = chunk * 32, endRow = firstRow + 32 < (256 * B) ? firstRow + 32 : (256 * B);
+  const i64 tile = blockIdx.x % 9, chunk = blockIdx.x / 9;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const i64 c = tile * 256 + lane * 8;
+  const i64 firstRow = chunk * 64, endRow = firstRow + 64 < (256 * B) ? firstRow + 64 : (256 * B);
   float d_qkv_bias_sum[8];
   for (int e = 0; e < 8; ++e) d_qkv_bias_sum[e] = Sum::identity<float>();
   if (c < 2304) {
     // this thread's columns
-    for (i64 row = firstRow; row < endRow; ++row) {
+    #pragma unroll 4
+    for (i64 row = firstRow + warp; row < endRow; row += 8) {
       // load
       float d_qkv8[8];
       loadVector(d_qkv + row * 2304 + c, d_qkv8);
@@ -1400,11 +1411,9 @@ sum__f32_2304_rows(const bf16 *__restrict__ d_qkv, float *__restrict__ d_qkv_bia
         d_qkv_bias_sum[e] += cast;
       }
     }
-    #pragma unroll
-    for (int e = 0; e < 8; ++e) {
-      d_qkv_bias_partials[chunk * 2304 + c + e] = d_qkv_bias_sum[e];
-    }
   }
+  // store, partial sums of this chunk of rows
+  storeColumnSums<Sum, 8, 8>(d_qkv_bias_partials + chunk * 2304 + tile * 256, 2304 - tile * 256, d_qkv_bias_sum);
 }
 
 // ---- sum__f32_2304_finish ----
@@ -1412,13 +1421,16 @@ sum__f32_2304_rows(const bf16 *__restrict__ d_qkv, float *__restrict__ d_qkv_bia
 //   %cast = cast %d_qkv {to = f32}          : f32[B, 256, 2304]
 //   %d_qkv_bias = sum %cast {dims = [0, 1]} : f32[2304]
 // 2 ops -> several kernels, this is step 'finish'; reads d_qkv, writes d_qkv_bias; saves 2 passes over [B, 256, 2304].
-// grid = 72, block = 256, adds ceil(256*B / 32) partial results
-extern "C" __global__ void __launch_bounds__(256)
+// grid = 72, block = 512, adds ceil(256*B / 64) partial results
+extern "C" __global__ void __launch_bounds__(512)
 sum__f32_2304_finish(float *__restrict__ d_qkv_bias2, const float *__restrict__ d_qkv_bias_partials, i64 B) {
-  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // eight warps share 32 columns
+  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 2304;
   // the sums: barriers inside, so for all threads
-  const float d_qkv_bias = columnTotal<Sum>(d_qkv_bias_partials, (((256 * B) + 31) / 32), 2304, c, exists);  // f32[2304]
+  const float *const parts[1] = {d_qkv_bias_partials};
+  float totals[1];
+  columnTotals<Sum>(parts, (((256 * B) + 63) / 64), 2304, c, exists, totals);
+  const float d_qkv_bias = totals[0];                                           // f32[2304]
   if (exists && threadIdx.x < 32) {
     store(d_qkv_bias2 + c, d_qkv_bias);
   }
@@ -1551,14 +1563,17 @@ layer_norm_grad_layer_norm_param_grad_add__f32_768_rows(const bf16 *__restrict__
 //   %d_embedded = add %d_mid, %d_embedded_part                                          : bf16[B, 256, 768]
 //   %d_embedded2 = cast %d_embedded {to = f32}                                          : f32[B, 256, 768]
 // 4 ops -> several kernels, this is step 'finish'; reads d_ln1 embedded x x2 ln1_weight d_mid, writes d_ln1_weight d_ln1_bias d_embedded2; saves 6 passes over [B, 256, 768].
-// grid = 24, block = 256, adds ceil(256*B / 16) partial results
-extern "C" __global__ void __launch_bounds__(256)
+// grid = 24, block = 512, adds ceil(256*B / 16) partial results
+extern "C" __global__ void __launch_bounds__(512)
 layer_norm_grad_layer_norm_param_grad_add__f32_768_finish(float *__restrict__ d_ln1_weight, float *__restrict__ d_ln1_bias, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
-  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // eight warps share 32 columns
+  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 768;
   // the sums: barriers inside, so for all threads
-  const float sum = columnTotal<Sum>(partials2, (((256 * B) + 15) / 16), 768, c, exists);  // f32[768]
-  const float sum2 = columnTotal<Sum>(partials3, (((256 * B) + 15) / 16), 768, c, exists);  // f32[768]
+  const float *const parts[2] = {partials2, partials3};
+  float totals[2];
+  columnTotals<Sum>(parts, (((256 * B) + 15) / 16), 768, c, exists, totals);
+  const float sum = totals[0];                                                  // f32[768]
+  const float sum2 = totals[1];                                                 // f32[768]
   if (exists && threadIdx.x < 32) {
     store(d_ln1_weight + c, sum);
     store(d_ln1_bias + c, sum2);
@@ -1610,17 +1625,19 @@ embedding_grad__f32_96_768_add(const float *__restrict__ d_embedded, float *__re
 // sum__f32_256_768_rows   (column kernel)
 //   %d_pos_weight = sum %d_embedded {dims = [0]} : f32[256, 768]
 // 1 op -> several kernels, this is step 'rows'; reads d_embedded, writes d_pos_weight.
-// grid = ceil(B / 32) * 384, block = 128, a thread has 4 columns of 32 rows
-extern "C" __global__ void __launch_bounds__(128)
+// grid = ceil(B / 128) * 1536, block = 256, a warp has 128 columns of 16 rows
+extern "C" __global__ void __launch_bounds__(256, 4)
 sum__f32_256_768_rows(const float *__restrict__ d_embedded, float *__restrict__ d_pos_weight_partials, i64 B) {
-  const i64 tile = blockIdx.x % 384, chunk = blockIdx.x / 384;
-  const i64 c = (tile * 128 + threadIdx.x) * 4;
-  const i64 firstRow = chunk * 32, endRow = firstRow + 32 < B ? firstRow + 32 : B;
+  const i64 tile = blockIdx.x % 1536, chunk = blockIdx.x / 1536;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const i64 c = tile * 128 + lane * 4;
+  const i64 firstRow = chunk * 128, endRow = firstRow + 128 < B ? firstRow + 128 : B;
   float d_pos_weight_sum[4];
   for (int e = 0; e < 4; ++e) d_pos_weight_sum[e] = Sum::identity<float>();
   if (c < 196608) {
     // this thread's columns
-    for (i64 row = firstRow; row < endRow; ++row) {
+    #pragma unroll 4
+    for (i64 row = firstRow + warp; row < endRow; row += 8) {
       // load
       float d_embedded4[4];
       loadVector(d_embedded + row * 196608 + c, d_embedded4);
@@ -1629,24 +1646,25 @@ sum__f32_256_768_rows(const float *__restrict__ d_embedded, float *__restrict__ 
         d_pos_weight_sum[e] += d_embedded4[e];
       }
     }
-    #pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      d_pos_weight_partials[chunk * 196608 + c + e] = d_pos_weight_sum[e];
-    }
   }
+  // store, partial sums of this chunk of rows
+  storeColumnSums<Sum, 8, 4>(d_pos_weight_partials + chunk * 196608 + tile * 128, 196608 - tile * 128, d_pos_weight_sum);
 }
 
 // ---- sum__f32_256_768_finish ----
 // sum__f32_256_768_finish   (column kernel)
 //   %d_pos_weight = sum %d_embedded {dims = [0]} : f32[256, 768]
 // 1 op -> several kernels, this is step 'finish'; reads d_embedded, writes d_pos_weight.
-// grid = 6144, block = 256, adds ceil(B / 32) partial results
-extern "C" __global__ void __launch_bounds__(256)
+// grid = 6144, block = 512, adds ceil(B / 128) partial results
+extern "C" __global__ void __launch_bounds__(512)
 sum__f32_256_768_finish(float *__restrict__ d_pos_weight2, const float *__restrict__ d_pos_weight_partials, i64 B) {
-  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // eight warps share 32 columns
+  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 196608;
   // the sums: barriers inside, so for all threads
-  const float d_pos_weight = columnTotal<Sum>(d_pos_weight_partials, ((B + 31) / 32), 196608, c, exists);  // f32[256, 768]
+  const float *const parts[1] = {d_pos_weight_partials};
+  float totals[1];
+  columnTotals<Sum>(parts, ((B + 127) / 128), 196608, c, exists, totals);
+  const float d_pos_weight = totals[0];                                         // f32[256, 768]
   if (exists && threadIdx.x < 32) {
     store(d_pos_weight2 + c, d_pos_weight);
   }

@@ -270,7 +270,7 @@ TEST(CudaProgram, StartsStepsAheadOfTheirResults) {
       std::vector<unsigned> started;
       int first = gpu.calls.size();
       std::vector<float> got;
-      auto read = [&](unsigned number) {
+      auto read = [&, program = program](unsigned number) {
         float loss = -1;
         TensorView out{ir::DType::f32, {}, &loss};
         if (auto error = program->finish(number, out)) FAIL() << llvm::toString(std::move(error));
