@@ -77,17 +77,11 @@ generation() {
   done
 }
 
-# Eight processes on one cold cache end with the same loss; the ninth compiles nothing; a folder that takes no files.
+# Eight processes on one cold cache; a folder that takes no files.
 caches() {
-  cold=/tmp/fusor-cold-cache; rm -rf $cold
-  start=$(date +%s)
-  for i in 1 2 3 4 5 6 7 8; do
-    timeout -k 5 200 $bin/fusor train --device cuda --config tiny --steps 5 --json --cache $cold >"$out/cold_$i.txt" 2>&1 &
-  done
-  wait
-  echo "== eight processes on a cold cache: $(($(date +%s) - start)) s, final losses $(cat "$out"/cold_?.txt | grep -o '"final_loss":[0-9.]*' | sort | uniq -c | tr '\n' ' ')"
-  part ninth 60 $bin/fusor train --device cuda --config tiny --steps 5 --json --quiet --cache $cold
-  part cache_verify 30 $bin/fusor cache verify --cache $cold
+  LINES_SHOWN=40 part eight_processes 300 sh tests/gpu/eight_processes.sh $bin/fusor
+  part cache_stats 30 $bin/fusor cache stats
+  part cache_verify 30 $bin/fusor cache verify
   part cache_none 60 $bin/fusor train --device cuda --config tiny --steps 2 --quiet --cache /proc/none
 }
 
