@@ -185,6 +185,7 @@ llvm::Expected<Compiled> compileTraining(const TrainSettings &s, const ChosenDev
   request.pipeline = passes::PipelineKind::train;
   request.passes.precision = s.precision;
   request.passes.accumulate = s.accumulate;
+  request.passes.recompute = s.recompute;
   passes::AdamW &adamw = request.passes.optimizer;
   adamw.lr = s.lr, adamw.weightDecay = s.weightDecay, adamw.noDecay = s.noDecay, adamw.clipNorm = s.clipNorm;
   request.program.profile = !s.device.dumpDir.empty();
