@@ -191,6 +191,7 @@ llvm::Expected<Compiled> compileTraining(const TrainSettings &s, const ChosenDev
   request.pipeline = passes::PipelineKind::train;
   request.passes.precision = s.precision;
   request.passes.accumulate = s.accumulate;
+  request.passes.recompute = s.recompute;
   passes::AdamW &adamw = request.passes.optimizer;
   adamw.lr = s.lr, adamw.weightDecay = s.weightDecay, adamw.noDecay = s.noDecay, adamw.clipNorm = s.clipNorm;
   return compileModule(nn::gptForward(s.config), device, std::move(request));

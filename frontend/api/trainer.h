@@ -19,6 +19,7 @@ struct TrainSettings {
   std::optional<int64_t> steps; // up to this step, resumed ones included; absent: all of the tokens file, else 60
   int64_t batch = 16;           // sequences a step
   int64_t accumulate = 1;       // micro-batches they are divided into
+  bool recompute = true;        // cheap values again in the backward pass, where that saves memory
   double lr = 3e-4, weightDecay = 0.01;
   Schedule schedule = Schedule::constant;
   int64_t warmup = 0;

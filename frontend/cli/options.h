@@ -25,7 +25,7 @@ struct TrainOptions {
   int64_t batch = 16, accumulate = 1, warmup = 0, saveEvery = 0;
   double lr = 3e-4, weightDecay = 0.01, evalPercent = 0;
   std::optional<double> clipNorm;
-  std::string schedule = "constant", recompute = "none", noDecay;
+  std::string schedule = "constant", recompute = "auto", noDecay;
   std::string data = "synthetic", init, tokens, save, resume, fp8Trace;
   bool deterministic = false, profile = false;
   std::string fp8Format = "hybrid", amaxAlgo = "max", fp8Wgrad = "on", fp8Select = "all";

@@ -57,7 +57,7 @@ llvm::Error refuseWhatIsNotYet(const TrainOptions &o) {
   auto notYet = [](const llvm::Twine &what) {
     return failure(ErrorKind::usage, "{0} is not available yet", what.str());
   };
-  if (o.recompute != "none") return notYet("--recompute " + o.recompute);
+  if (o.recompute == "full") return notYet("--recompute " + o.recompute);
   for (const char *flag :
        {"--fp8-trace", "--fp8-format", "--amax-history", "--amax-algo", "--fp8-margin", "--fp8-wgrad", "--fp8-select"})
     if (o.isGiven(flag)) return notYet(flag);

@@ -433,25 +433,6 @@ cross_entropy__f32_finish(float *__restrict__ loss, const float *__restrict__ pa
   }
 }
 
-// ---- add__i32 ----
-// add__i32   (pointwise kernel)
-//   %constant = constant {dtype = i32, value = 1.0} : i32[]
-//   %new_adamw_step = add %adamw_step, %constant    : i32[]
-// 2 ops -> 1 kernel; reads adamw_step, writes new_adamw_step.
-// grid = 1, at most 1048576, block = 256, one element a thread at once
-extern "C" __global__ void __launch_bounds__(256)
-add__i32(const i32 *adamw_step2, i32 *new_adamw_step2) {
-  const i64 count = 1, step = (i64)gridDim.x * 256;
-  for (i64 i = ((i64)blockIdx.x * 256 + threadIdx.x); i < count; i += step) {
-    // load
-    const i32 adamw_step = load(adamw_step2 + i);
-    // compute
-    const i32 new_adamw_step = convert<i32>((double)adamw_step + (double)(i32)1);  // i32[]
-    // store
-    store(new_adamw_step2 + i, new_adamw_step);
-  }
-}
-
 // ---- embedding_add_layer_norm__bf16_256_768_v2 ----
 // embedding_add_layer_norm__bf16_256_768_v2   (row kernel)
 //   %emb = embedding %emb_weight, %tokens                                                           : f32[B, 256, 768]
@@ -869,23 +850,6 @@ cross_entropy_grad__f32_256_96(const float *logits, const i32 *__restrict__ targ
   }
 }
 
-// ---- linear_weight_grad__f32_96_768 ----
-// linear_weight_grad__f32_96_768   (contraction kernel)
-//   %d_head_weight = linear_weight_grad %d_logits, %ln_f {out = f32} : f32[96, 768]
-// 1 op -> 1 kernel; reads d_logits ln_f, writes d_head_weight.
-// grid = 24, block = 256, tiles of 64 x 64
-extern "C" __global__ void __launch_bounds__(256)
-linear_weight_grad__f32_96_768(const float *__restrict__ d_logits, const float *__restrict__ ln_f, float *__restrict__ d_head_weight, i64 B) {
-  const GemmOperands<float, float> operands = {d_logits, ln_f, 96, 768, (256 * B),  // A, B, M, N, K
-    96, 768, 0, 0};                                                             // between rows of A and B, between batches
-  const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
-    const i64 row = r;
-    store(d_head_weight + row * 768 + c, acc);
-    return acc;
-  };
-  gemmSimt<GemmTile64, true, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
-}
-
 // ---- linear_input_grad__f32_256_768 ----
 // linear_input_grad__f32_256_768   (contraction kernel)
 //   %d_ln_f = linear_input_grad %d_logits, %head_weight : f32[B, 256, 768]
@@ -901,6 +865,23 @@ linear_input_grad__f32_256_768(const float *__restrict__ d_logits, const float *
     return acc;
   };
   gemmSimt<GemmTile128, false, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
+}
+
+// ---- linear_weight_grad__f32_96_768 ----
+// linear_weight_grad__f32_96_768   (contraction kernel)
+//   %d_head_weight = linear_weight_grad %d_logits, %ln_f {out = f32} : f32[96, 768]
+// 1 op -> 1 kernel; reads d_logits ln_f, writes d_head_weight.
+// grid = 24, block = 256, tiles of 64 x 64
+extern "C" __global__ void __launch_bounds__(256)
+linear_weight_grad__f32_96_768(const float *__restrict__ d_logits, const float *__restrict__ ln_f, float *__restrict__ d_head_weight, i64 B) {
+  const GemmOperands<float, float> operands = {d_logits, ln_f, 96, 768, (256 * B),  // A, B, M, N, K
+    96, 768, 0, 0};                                                             // between rows of A and B, between batches
+  const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
+    const i64 row = r;
+    store(d_head_weight + row * 768 + c, acc);
+    return acc;
+  };
+  gemmSimt<GemmTile64, true, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
 }
 
 // ---- layer_norm_grad_layer_norm_param_grad_sum__bf16_256_768_rows ----
@@ -1037,58 +1018,45 @@ layer_norm_grad_layer_norm_param_grad_sum__bf16_256_768_finish(float *__restrict
   }
 }
 
-// ---- linear_weight_grad__f32_768_3072 ----
-// linear_weight_grad__f32_768_3072   (contraction kernel)
-//   %d_fc2_weight = linear_weight_grad %d_out, %activation {out = f32} : f32[768, 3072]
-// 1 op -> 1 kernel; reads d_out activation, writes d_fc2_weight.
-// grid = 144, block = 256, tiles of 128 x 128
-extern "C" __global__ void __launch_bounds__(256)
-linear_weight_grad__f32_768_3072(const bf16 *__restrict__ d_out, const bf16 *__restrict__ activation, float *__restrict__ d_fc2_weight, i64 B) {
-  const GemmOperands<bf16, bf16> operands = {d_out, activation, 768, 3072, (256 * B),  // A, B, M, N, K
-    768, 3072, 0, 0};                                                           // between rows of A and B, between batches
-  const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
-    const i64 row = r;
-    store(d_fc2_weight + row * 3072 + c, acc);
-    return acc;
-  };
-  gemmSimt<GemmTile128, true, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
-}
-
-// ---- linear_input_grad_gelu_grad_sum__bf16_256_3072_gemm ----
-// linear_input_grad_gelu_grad_sum__bf16_256_3072_gemm   (contraction kernel)
+// ---- linear_input_grad_gelu_gelu_grad_sum__bf16_256_3072_gemm ----
+// linear_input_grad_gelu_gelu_grad_sum__bf16_256_3072_gemm   (contraction kernel)
 //   %d_activation = linear_input_grad %d_out, %fc2_weight : bf16[B, 256, 3072]
+//   %activation = gelu %fc1                               : bf16[B, 256, 3072]
 //   %d_fc1 = gelu_grad %d_activation, %fc1                : bf16[B, 256, 3072]
 //   %cast = cast %d_fc1 {to = f32}                        : f32[B, 256, 3072]
 //   %d_fc1_bias = sum %cast {dims = [0, 1]}               : f32[3072]
-// 4 ops -> several kernels, this is step 'gemm'; reads d_out fc2_weight fc1, writes d_fc1 d_fc1_bias; saves 5 passes over [B, 256, 3072].
+// 5 ops -> several kernels, this is step 'gemm'; reads d_out fc2_weight fc1, writes activation d_fc1 d_fc1_bias; saves 6 passes over [B, 256, 3072].
 // grid = ceil(256*B / 128) * 24, block = 256, tiles of 128 x 128
 extern "C" __global__ void __launch_bounds__(256)
-linear_input_grad_gelu_grad_sum__bf16_256_3072_gemm(const bf16 *__restrict__ d_out, const bf16 *__restrict__ fc2_weight, const bf16 *fc1_2, bf16 *d_fc1_2, float *__restrict__ d_fc1_bias_partials, i64 B) {
+linear_input_grad_gelu_gelu_grad_sum__bf16_256_3072_gemm(const bf16 *__restrict__ d_out, const bf16 *__restrict__ fc2_weight, const bf16 *fc1_2, bf16 *activation2, bf16 *d_fc1_2, float *__restrict__ d_fc1_bias_partials, i64 B) {
   const GemmOperands<bf16, bf16> operands = {d_out, fc2_weight, (256 * B), 3072, 768,  // A, B, M, N, K
     768, 3072, 0, 0};                                                           // between rows of A and B, between batches
   const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
     const i64 row = r;
     const float fc1 = load(fc1_2 + row * 3072 + c);
     const float cast = roundTo<bf16>(acc);                                      // bf16[B, 256, 3072]
+    const float activation = roundTo<bf16>(0.5f * fc1 * (1.0f + math::tanhBesideOne(0.7978846f * (fc1 + 0.044715f * fc1 * fc1 * fc1))));  // bf16[B, 256, 3072]
     const float gelu_grad_part = math::tanhBesideOne(0.7978846f * (fc1 + 0.044715f * fc1 * fc1 * fc1));
     const float d_fc1 = roundTo<bf16>(cast * (0.5f * (1.0f + gelu_grad_part) + 0.5f * fc1 * (1.0f - gelu_grad_part * gelu_grad_part) * 0.7978846f * (1.0f + 0.134145f * fc1 * fc1)));  // bf16[B, 256, 3072]
     const float cast2 = d_fc1;                                                  // f32[B, 256, 3072]
+    store(activation2 + row * 3072 + c, activation);
     store(d_fc1_2 + row * 3072 + c, d_fc1);
     return cast2;
   };
   gemmSimt<GemmTile128, false, false>(operands, epilogueOf<true>(epilogue), d_fc1_bias_partials);
 }
 
-// ---- linear_input_grad_gelu_grad_sum__bf16_256_3072_finish ----
-// linear_input_grad_gelu_grad_sum__bf16_256_3072_finish   (contraction kernel)
+// ---- linear_input_grad_gelu_gelu_grad_sum__bf16_256_3072_finish ----
+// linear_input_grad_gelu_gelu_grad_sum__bf16_256_3072_finish   (contraction kernel)
 //   %d_activation = linear_input_grad %d_out, %fc2_weight : bf16[B, 256, 3072]
+//   %activation = gelu %fc1                               : bf16[B, 256, 3072]
 //   %d_fc1 = gelu_grad %d_activation, %fc1                : bf16[B, 256, 3072]
 //   %cast = cast %d_fc1 {to = f32}                        : f32[B, 256, 3072]
 //   %d_fc1_bias = sum %cast {dims = [0, 1]}               : f32[3072]
-// 4 ops -> several kernels, this is step 'finish'; reads d_out fc2_weight fc1, writes d_fc1 d_fc1_bias; saves 5 passes over [B, 256, 3072].
+// 5 ops -> several kernels, this is step 'finish'; reads d_out fc2_weight fc1, writes activation d_fc1 d_fc1_bias; saves 6 passes over [B, 256, 3072].
 // grid = 96, block = 512, adds ceil(256*B / 128) partial results
 extern "C" __global__ void __launch_bounds__(512)
-linear_input_grad_gelu_grad_sum__bf16_256_3072_finish(float *__restrict__ d_fc1_bias2, const float *__restrict__ d_fc1_bias_partials, i64 B) {
+linear_input_grad_gelu_gelu_grad_sum__bf16_256_3072_finish(float *__restrict__ d_fc1_bias2, const float *__restrict__ d_fc1_bias_partials, i64 B) {
   const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 3072;
   // the sums: barriers inside, so for all threads
@@ -1101,18 +1069,18 @@ linear_input_grad_gelu_grad_sum__bf16_256_3072_finish(float *__restrict__ d_fc1_
   }
 }
 
-// ---- linear_weight_grad__f32_3072_768 ----
-// linear_weight_grad__f32_3072_768   (contraction kernel)
-//   %d_fc1_weight = linear_weight_grad %d_fc1, %ln2 {out = f32} : f32[3072, 768]
-// 1 op -> 1 kernel; reads d_fc1 ln2, writes d_fc1_weight.
+// ---- linear_weight_grad__f32_768_3072 ----
+// linear_weight_grad__f32_768_3072   (contraction kernel)
+//   %d_fc2_weight = linear_weight_grad %d_out, %activation {out = f32} : f32[768, 3072]
+// 1 op -> 1 kernel; reads d_out activation, writes d_fc2_weight.
 // grid = 144, block = 256, tiles of 128 x 128
 extern "C" __global__ void __launch_bounds__(256)
-linear_weight_grad__f32_3072_768(const bf16 *__restrict__ d_fc1, const bf16 *__restrict__ ln2, float *__restrict__ d_fc1_weight, i64 B) {
-  const GemmOperands<bf16, bf16> operands = {d_fc1, ln2, 3072, 768, (256 * B),  // A, B, M, N, K
-    3072, 768, 0, 0};                                                           // between rows of A and B, between batches
+linear_weight_grad__f32_768_3072(const bf16 *__restrict__ d_out, const bf16 *__restrict__ activation, float *__restrict__ d_fc2_weight, i64 B) {
+  const GemmOperands<bf16, bf16> operands = {d_out, activation, 768, 3072, (256 * B),  // A, B, M, N, K
+    768, 3072, 0, 0};                                                           // between rows of A and B, between batches
   const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
     const i64 row = r;
-    store(d_fc1_weight + row * 768 + c, acc);
+    store(d_fc2_weight + row * 3072 + c, acc);
     return acc;
   };
   gemmSimt<GemmTile128, true, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
@@ -1134,6 +1102,23 @@ linear_input_grad__bf16_256_768(const bf16 *__restrict__ d_fc1, const bf16 *__re
     return acc;
   };
   gemmSimt<GemmTile128, false, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
+}
+
+// ---- linear_weight_grad__f32_3072_768 ----
+// linear_weight_grad__f32_3072_768   (contraction kernel)
+//   %d_fc1_weight = linear_weight_grad %d_fc1, %ln2 {out = f32} : f32[3072, 768]
+// 1 op -> 1 kernel; reads d_fc1 ln2, writes d_fc1_weight.
+// grid = 144, block = 256, tiles of 128 x 128
+extern "C" __global__ void __launch_bounds__(256)
+linear_weight_grad__f32_3072_768(const bf16 *__restrict__ d_fc1, const bf16 *__restrict__ ln2, float *__restrict__ d_fc1_weight, i64 B) {
+  const GemmOperands<bf16, bf16> operands = {d_fc1, ln2, 3072, 768, (256 * B),  // A, B, M, N, K
+    3072, 768, 0, 0};                                                           // between rows of A and B, between batches
+  const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
+    const i64 row = r;
+    store(d_fc1_weight + row * 768 + c, acc);
+    return acc;
+  };
+  gemmSimt<GemmTile128, true, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
 }
 
 // ---- layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_rows ----
@@ -1277,23 +1262,6 @@ layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_finish(float *__restrict_
   }
 }
 
-// ---- linear_weight_grad__f32_768_768 ----
-// linear_weight_grad__f32_768_768   (contraction kernel)
-//   %d_proj_weight = linear_weight_grad %d_mid, %attention {out = f32} : f32[768, 768]
-// 1 op -> 1 kernel; reads d_mid attention, writes d_proj_weight.
-// grid = 144, block = 256, tiles of 64 x 64
-extern "C" __global__ void __launch_bounds__(256)
-linear_weight_grad__f32_768_768(const bf16 *__restrict__ d_mid, const bf16 *__restrict__ attention, float *__restrict__ d_proj_weight, i64 B) {
-  const GemmOperands<bf16, bf16> operands = {d_mid, attention, 768, 768, (256 * B),  // A, B, M, N, K
-    768, 768, 0, 0};                                                            // between rows of A and B, between batches
-  const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
-    const i64 row = r;
-    store(d_proj_weight + row * 768 + c, acc);
-    return acc;
-  };
-  gemmSimt<GemmTile64, true, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
-}
-
 // ---- linear_input_grad__bf16_256_768_v2 ----
 // linear_input_grad__bf16_256_768_v2   (contraction kernel)
 //   %d_attention = linear_input_grad %d_mid, %proj_weight : bf16[B, 256, 768]
@@ -1367,6 +1335,41 @@ split_attention_grad_concat__bf16_256_2304_dkv(const bf16 *__restrict__ qkv, con
   attentionKeyGrad<64, false>(q_view, k_view, v_view, dy_view, dk_view, dv_view, x, delta, shape);
 }
 
+// ---- linear_weight_grad__f32_768_768 ----
+// linear_weight_grad__f32_768_768   (contraction kernel)
+//   %d_proj_weight = linear_weight_grad %d_mid, %attention {out = f32} : f32[768, 768]
+// 1 op -> 1 kernel; reads d_mid attention, writes d_proj_weight.
+// grid = 144, block = 256, tiles of 64 x 64
+extern "C" __global__ void __launch_bounds__(256)
+linear_weight_grad__f32_768_768(const bf16 *__restrict__ d_mid, const bf16 *__restrict__ attention, float *__restrict__ d_proj_weight, i64 B) {
+  const GemmOperands<bf16, bf16> operands = {d_mid, attention, 768, 768, (256 * B),  // A, B, M, N, K
+    768, 768, 0, 0};                                                            // between rows of A and B, between batches
+  const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
+    const i64 row = r;
+    store(d_proj_weight + row * 768 + c, acc);
+    return acc;
+  };
+  gemmSimt<GemmTile64, true, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
+}
+
+// ---- linear_input_grad__bf16_256_768_v3 ----
+// linear_input_grad__bf16_256_768_v3   (contraction kernel)
+//   %d_ln1 = linear_input_grad %d_qkv, %qkv_weight : bf16[B, 256, 768]
+// 1 op -> 1 kernel; reads d_qkv qkv_weight, writes d_ln1.
+// grid = ceil(256*B / 128) * 6, block = 256, tiles of 128 x 128
+extern "C" __global__ void __launch_bounds__(256)
+linear_input_grad__bf16_256_768_v3(const bf16 *__restrict__ d_qkv, const bf16 *__restrict__ qkv_weight, bf16 *__restrict__ d_ln1, i64 B) {
+  const GemmOperands<bf16, bf16> operands = {d_qkv, qkv_weight, (256 * B), 768, 2304,  // A, B, M, N, K
+    2304, 768, 0, 0};                                                           // between rows of A and B, between batches
+  const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
+    const i64 row = r;
+    const float cast = roundTo<bf16>(acc);                                      // bf16[B, 256, 768]
+    store(d_ln1 + row * 768 + c, cast);
+    return acc;
+  };
+  gemmSimt<GemmTile128, false, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
+}
+
 // ---- linear_weight_grad__f32_2304_768 ----
 // linear_weight_grad__f32_2304_768   (contraction kernel)
 //   %d_qkv_weight = linear_weight_grad %d_qkv, %ln1 {out = f32} : f32[2304, 768]
@@ -1434,24 +1437,6 @@ sum__f32_2304_finish(float *__restrict__ d_qkv_bias2, const float *__restrict__ 
   if (exists && threadIdx.x < 32) {
     store(d_qkv_bias2 + c, d_qkv_bias);
   }
-}
-
-// ---- linear_input_grad__bf16_256_768_v3 ----
-// linear_input_grad__bf16_256_768_v3   (contraction kernel)
-//   %d_ln1 = linear_input_grad %d_qkv, %qkv_weight : bf16[B, 256, 768]
-// 1 op -> 1 kernel; reads d_qkv qkv_weight, writes d_ln1.
-// grid = ceil(256*B / 128) * 6, block = 256, tiles of 128 x 128
-extern "C" __global__ void __launch_bounds__(256)
-linear_input_grad__bf16_256_768_v3(const bf16 *__restrict__ d_qkv, const bf16 *__restrict__ qkv_weight, bf16 *__restrict__ d_ln1, i64 B) {
-  const GemmOperands<bf16, bf16> operands = {d_qkv, qkv_weight, (256 * B), 768, 2304,  // A, B, M, N, K
-    2304, 768, 0, 0};                                                           // between rows of A and B, between batches
-  const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
-    const i64 row = r;
-    const float cast = roundTo<bf16>(acc);                                      // bf16[B, 256, 768]
-    store(d_ln1 + row * 768 + c, cast);
-    return acc;
-  };
-  gemmSimt<GemmTile128, false, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
 }
 
 // ---- layer_norm_grad_layer_norm_param_grad_add__f32_768_rows ----
@@ -1580,47 +1565,6 @@ layer_norm_grad_layer_norm_param_grad_add__f32_768_finish(float *__restrict__ d_
   }
 }
 
-// ---- embedding_grad__f32_96_768_count ----
-// embedding_grad__f32_96_768_count   (scatter kernel)
-//   %d_emb_weight = embedding_grad %d_embedded, %tokens {rows = [96]} : f32[96, 768]
-// 1 op -> several kernels, this is step 'count'; reads d_embedded tokens, writes d_emb_weight.
-// grid = 1, block = 1024, where the positions of each row of the table begin
-extern "C" __global__ void __launch_bounds__(1024)
-embedding_grad__f32_96_768_count(const i32 *__restrict__ tokens, u32 *__restrict__ offsets, u32 *__restrict__ cursors, i64 B) {
-  gatherOffsets(tokens, (256 * B), 96, offsets, cursors);
-}
-
-// ---- embedding_grad__f32_96_768_place ----
-// embedding_grad__f32_96_768_place   (scatter kernel)
-//   %d_emb_weight = embedding_grad %d_embedded, %tokens {rows = [96]} : f32[96, 768]
-// 1 op -> several kernels, this is step 'place'; reads d_embedded tokens, writes d_emb_weight.
-// grid = ceil(256*B / 256), block = 256, positions by row, in any order
-extern "C" __global__ void __launch_bounds__(256)
-embedding_grad__f32_96_768_place(const i32 *__restrict__ tokens, u32 *__restrict__ cursors, u32 *__restrict__ unsorted, i64 B) {
-  gatherScatter(tokens, (256 * B), 96, cursors, unsorted);
-}
-
-// ---- embedding_grad__f32_96_768_order ----
-// embedding_grad__f32_96_768_order   (scatter kernel)
-//   %d_emb_weight = embedding_grad %d_embedded, %tokens {rows = [96]} : f32[96, 768]
-// 1 op -> several kernels, this is step 'order'; reads d_embedded tokens, writes d_emb_weight.
-// grid = ceil(256*B / 256), block = 256, positions of a row ascending
-extern "C" __global__ void __launch_bounds__(256)
-embedding_grad__f32_96_768_order(const i32 *__restrict__ tokens, const u32 *__restrict__ offsets, const u32 *__restrict__ unsorted, u32 *__restrict__ positions) {
-  gatherSort(tokens, 96, offsets, unsorted, positions);
-}
-
-// ---- embedding_grad__f32_96_768_add ----
-// embedding_grad__f32_96_768_add   (scatter kernel)
-//   %d_emb_weight = embedding_grad %d_embedded, %tokens {rows = [96]} : f32[96, 768]
-// 1 op -> several kernels, this is step 'add'; reads d_embedded tokens, writes d_emb_weight.
-// grid = 96, block = 256, a block a row of the table
-extern "C" __global__ void __launch_bounds__(256)
-embedding_grad__f32_96_768_add(const float *__restrict__ d_embedded, float *__restrict__ d_emb_weight, const u32 *__restrict__ offsets, const u32 *__restrict__ positions) {
-  const auto put = [=](i64 row, i64 column, float sum) { store(d_emb_weight + row * 768 + column, sum); };
-  gatherRowSums(d_embedded, 768, offsets, positions, put);
-}
-
 // ---- sum__f32_256_768_rows ----
 // sum__f32_256_768_rows   (column kernel)
 //   %d_pos_weight = sum %d_embedded {dims = [0]} : f32[256, 768]
@@ -1667,6 +1611,66 @@ sum__f32_256_768_finish(float *__restrict__ d_pos_weight2, const float *__restri
   const float d_pos_weight = totals[0];                                         // f32[256, 768]
   if (exists && threadIdx.x < 32) {
     store(d_pos_weight2 + c, d_pos_weight);
+  }
+}
+
+// ---- embedding_grad__f32_96_768_count ----
+// embedding_grad__f32_96_768_count   (scatter kernel)
+//   %d_emb_weight = embedding_grad %d_embedded, %tokens {rows = [96]} : f32[96, 768]
+// 1 op -> several kernels, this is step 'count'; reads d_embedded tokens, writes d_emb_weight.
+// grid = 1, block = 1024, where the positions of each row of the table begin
+extern "C" __global__ void __launch_bounds__(1024)
+embedding_grad__f32_96_768_count(const i32 *__restrict__ tokens, u32 *__restrict__ offsets, u32 *__restrict__ cursors, i64 B) {
+  gatherOffsets(tokens, (256 * B), 96, offsets, cursors);
+}
+
+// ---- embedding_grad__f32_96_768_place ----
+// embedding_grad__f32_96_768_place   (scatter kernel)
+//   %d_emb_weight = embedding_grad %d_embedded, %tokens {rows = [96]} : f32[96, 768]
+// 1 op -> several kernels, this is step 'place'; reads d_embedded tokens, writes d_emb_weight.
+// grid = ceil(256*B / 256), block = 256, positions by row, in any order
+extern "C" __global__ void __launch_bounds__(256)
+embedding_grad__f32_96_768_place(const i32 *__restrict__ tokens, u32 *__restrict__ cursors, u32 *__restrict__ unsorted, i64 B) {
+  gatherScatter(tokens, (256 * B), 96, cursors, unsorted);
+}
+
+// ---- embedding_grad__f32_96_768_order ----
+// embedding_grad__f32_96_768_order   (scatter kernel)
+//   %d_emb_weight = embedding_grad %d_embedded, %tokens {rows = [96]} : f32[96, 768]
+// 1 op -> several kernels, this is step 'order'; reads d_embedded tokens, writes d_emb_weight.
+// grid = ceil(256*B / 256), block = 256, positions of a row ascending
+extern "C" __global__ void __launch_bounds__(256)
+embedding_grad__f32_96_768_order(const i32 *__restrict__ tokens, const u32 *__restrict__ offsets, const u32 *__restrict__ unsorted, u32 *__restrict__ positions) {
+  gatherSort(tokens, 96, offsets, unsorted, positions);
+}
+
+// ---- embedding_grad__f32_96_768_add ----
+// embedding_grad__f32_96_768_add   (scatter kernel)
+//   %d_emb_weight = embedding_grad %d_embedded, %tokens {rows = [96]} : f32[96, 768]
+// 1 op -> several kernels, this is step 'add'; reads d_embedded tokens, writes d_emb_weight.
+// grid = 96, block = 256, a block a row of the table
+extern "C" __global__ void __launch_bounds__(256)
+embedding_grad__f32_96_768_add(const float *__restrict__ d_embedded, float *__restrict__ d_emb_weight, const u32 *__restrict__ offsets, const u32 *__restrict__ positions) {
+  const auto put = [=](i64 row, i64 column, float sum) { store(d_emb_weight + row * 768 + column, sum); };
+  gatherRowSums(d_embedded, 768, offsets, positions, put);
+}
+
+// ---- add__i32 ----
+// add__i32   (pointwise kernel)
+//   %constant = constant {dtype = i32, value = 1.0} : i32[]
+//   %new_adamw_step = add %adamw_step, %constant    : i32[]
+// 2 ops -> 1 kernel; reads adamw_step, writes new_adamw_step.
+// grid = 1, at most 1048576, block = 256, one element a thread at once
+extern "C" __global__ void __launch_bounds__(256)
+add__i32(const i32 *adamw_step2, i32 *new_adamw_step2) {
+  const i64 count = 1, step = (i64)gridDim.x * 256;
+  for (i64 i = ((i64)blockIdx.x * 256 + threadIdx.x); i < count; i += step) {
+    // load
+    const i32 adamw_step = load(adamw_step2 + i);
+    // compute
+    const i32 new_adamw_step = convert<i32>((double)adamw_step + (double)(i32)1);  // i32[]
+    // store
+    store(new_adamw_step2 + i, new_adamw_step);
   }
 }
 
