@@ -20,7 +20,7 @@
 // The epilogue sees each element of C once, consecutive threads have consecutive columns (so its loads and stores
 // coalesce whatever they are), and a thread's elements come in ascending row order. With kColumnSum, the sum over the
 // tile's rows of what it returns goes to partials[batch * rowTiles + rowTile][N], always in the same order;
-// sumPartials() of reduce.cuh adds the tiles up. Sums over K run in ascending order in one accumulator: deterministic.
+// columnTotals() of partials.cuh adds the tiles up. Sums over K run in ascending order in one accumulator: deterministic.
 
 struct GemmTile128 { // large products: 8 x 8 accumulators a thread
   static constexpr int kRows = 128, kColumns = 128, kDepth = 8;

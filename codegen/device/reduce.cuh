@@ -80,11 +80,3 @@ template <class Op, class T> __device__ inline T blockReduce(T value) {
 }
 template <class T> __device__ inline T blockSum(T value) { return blockReduce<Sum>(value); }
 template <class T> __device__ inline T blockMax(T value) { return blockReduce<Max>(value); }
-
-// The second stage of a two-stage column sum: out = sum over `count` partial rows of partials[row * stride + column],
-// in row order (deterministic). One thread a column.
-__device__ inline float sumPartials(const float *partials, i64 count, i64 stride, i64 column) {
-  float sum = 0;
-  for (i64 row = 0; row < count; ++row) sum += partials[row * stride + column];
-  return sum;
-}

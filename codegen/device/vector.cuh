@@ -64,10 +64,25 @@ template <int kCount> __device__ inline void pack(VectorBits<bf16, kCount> &raw,
 }
 #endif
 
+// Words of 16 bytes as PTX, which the compiler can neither split nor put off until their first use: all loads of a loop's
+// turn are on their way before it computes. Generic addresses: attention reads and writes its tiles in shared memory so.
+template <class Word> __device__ inline Word loadWord(const Word *p) { return *p; }
+template <class Word> __device__ inline void storeWord(Word *p, Word word) { *p = word; }
+#ifdef __CUDA_ARCH__
+__device__ inline uint4 loadWord(const uint4 *p) {
+  uint4 w;
+  asm volatile("ld.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(w.x), "=r"(w.y), "=r"(w.z), "=r"(w.w) : "l"(p));
+  return w;
+}
+__device__ inline void storeWord(uint4 *p, uint4 w) {
+  asm volatile("st.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(w.x), "r"(w.y), "r"(w.z), "r"(w.w));
+}
+#endif
+
 template <class T, int kCount> __device__ inline void loadVector(const T *p, ComputeOf<T> (&values)[kCount]) {
   VectorBits<T, kCount> raw;
 #pragma unroll
-  for (int i = 0; i < VectorWord<T, kCount>::kWords; ++i) raw.words[i] = ((const VectorOf<T, kCount> *)p)[i];
+  for (int i = 0; i < VectorWord<T, kCount>::kWords; ++i) raw.words[i] = loadWord((const VectorOf<T, kCount> *)p + i);
   unpack(raw, values);
 }
 
@@ -75,5 +90,5 @@ template <class T, class V, int kCount> __device__ inline void storeVector(T *p,
   VectorBits<T, kCount> raw;
   pack(raw, values);
 #pragma unroll
-  for (int i = 0; i < VectorWord<T, kCount>::kWords; ++i) ((VectorOf<T, kCount> *)p)[i] = raw.words[i];
+  for (int i = 0; i < VectorWord<T, kCount>::kWords; ++i) storeWord((VectorOf<T, kCount> *)p + i, raw.words[i]);
 }

@@ -1,8 +1,10 @@
 // Sums over rows without reductions over columns: bias gradients, sums of whole tensors. A block owns a tile of columns
-// and a chunk of rows; each thread walks down its own columns, so reads coalesce and nothing is shared.
+// and a chunk of rows. Its warps have all columns of the tile and every eighth row each, so reads coalesce and many
+// rows are on their way at once; at the end they add up what they have.
 #include "codegen/loop/emit_loop.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace fusor::codegen {
 
@@ -10,7 +12,15 @@ using namespace ir;
 
 namespace {
 
-constexpr int64_t kMostThreads = 128, kChunkRows = 32;
+constexpr unsigned kColumnWarps = 8;
+constexpr unsigned kResidentBlocks = 4; // half of the threads that fit, each with all loads of a row on their way
+
+// Rows of a chunk: wide matrices make enough blocks by their columns, and have fewer partial sums for it.
+int64_t chunkRowsFor(const Dim &columns, int64_t tileColumns) {
+  if (!columns.isConstant()) return 64;
+  int64_t tiles = (columns.value() + tileColumns - 1) / tileColumns;
+  return std::clamp<int64_t>(llvm::PowerOf2Floor(8 * tiles), 32, 128);
+}
 
 class ColumnWriter {
 public:
@@ -19,14 +29,12 @@ public:
 
   void write() {
     job_.prepare(k_, text_);
-    k_.use("reduce.cuh");
+    k_.use("partials.cuh");
     for (const RowsSum &sum : plan_.sums) hasScalars_ |= sum.span == Span::scalar && !isRow(sum.of);
-    threads_ = kMostThreads;
-    if (plan_.columns.isConstant())
-      threads_ = std::min<int64_t>(kMostThreads,
-                                   std::max<int64_t>(32, (plan_.columns.value() / text_.width() + 31) / 32 * 32));
-    tiles_ = Count::ceilDiv(plan_.columns, threads_ * text_.width());
-    chunks_ = Count::ceilDiv(plan_.rows, kChunkRows);
+    tileColumns_ = 32 * text_.width();
+    chunkRows_ = chunkRowsFor(plan_.columns, tileColumns_);
+    tiles_ = Count::ceilDiv(plan_.columns, tileColumns_);
+    chunks_ = Count::ceilDiv(plan_.rows, chunkRows_);
     // A sum of everything has a part for each block, the others one for each chunk.
     Count scalarParts = hasScalars_ ? chunks_ * tiles_ : chunks_;
     addPartials(scalarParts);
@@ -66,9 +74,10 @@ private:
     std::string tiles = k_.count(tiles_), columns = k_.dim(plan_.columns), rows = k_.dim(plan_.rows);
     if (!tiles_.isConstant()) tiles = "(" + tiles + ")";
     w().line("const i64 tile = blockIdx.x % {0}, chunk = blockIdx.x / {0};", tiles);
-    w().line("const i64 c = (tile * {0} + threadIdx.x){1};", threads_,
+    w().raw("const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;");
+    w().line("const i64 c = tile * {0} + lane{1};", tileColumns_,
              text_.width() > 1 ? " * " + std::to_string(text_.width()) : "");
-    w().line("const i64 firstRow = chunk * {0}, endRow = firstRow + {0} < {1} ? firstRow + {0} : {1};", kChunkRows,
+    w().line("const i64 firstRow = chunk * {0}, endRow = firstRow + {0} < {1} ? firstRow + {0} : {1};", chunkRows_,
              rows);
     for (const LoopStep &step : plan_.main) text_.prepare(step);
     for (const RowsSum &sum : plan_.sums) {
@@ -87,34 +96,34 @@ private:
       auto inside = w().block("if (c < {0})", columns);
       steps([](Span span) { return span == Span::column || span == Span::scalar; }, "this thread's columns", true);
       {
-        auto loop = w().block("for (i64 row = firstRow; row < endRow; ++row)");
+        bool storesRows = llvm::any_of(plan_.stores, [](const LoopStore &s) { return s.span == Span::full; });
+        if (!storesRows) w().raw("#pragma unroll 4");
+        auto loop = w().block("for (i64 row = firstRow + warp; row < endRow; row += {0})", kColumnWarps);
         steps([](Span span) { return span == Span::full || span == Span::row; }, "load", false);
       }
-      for (unsigned i = 0; i < plan_.sums.size(); ++i) {
-        if (plan_.sums[i].span != Span::column) continue;
-        auto lanes = text_.laneLoop();
-        w().line("{0}[chunk * {1} + c{2}] = {3};", job_.partials(k_, i, false), columns,
-                 text_.width() > 1 ? " + e" : "", element(running_[i]));
-      }
     }
+    w().raw("// store, partial sums of this chunk of rows");
     for (unsigned i = 0; i < plan_.sums.size(); ++i) {
       const RowsSum &sum = plan_.sums[i];
-      if (sum.span != Span::scalar) continue;
-      std::string part = hasScalars_ ? "blockIdx.x" : "chunk";
-      if (!isRow(sum.of)) {
-        w().line("{0} = blockReduce<{1}>({0});", running_[i], reducer(*sum.op));
-        w().line("if (threadIdx.x == 0) {0}[{1}] = {2};", job_.partials(k_, i, false), part, running_[i]);
-      } else if (hasScalars_) { // every tile of columns saw the same rows: the first one counts
-        w().line("if (threadIdx.x == 0) {0}[blockIdx.x] = tile == 0 ? {1} : {2};", job_.partials(k_, i, false),
-                 running_[i], identity(sum));
-      } else {
-        w().line("if (threadIdx.x == 0 && tile == 0) {0}[chunk] = {1};", job_.partials(k_, i, false), running_[i]);
+      std::string partials = job_.partials(k_, i, false);
+      if (sum.span == Span::column) {
+        w().line("storeColumnSums<{0}, {1}, {2}>({3} + chunk * {4} + tile * {5}, {4} - tile * {5}, {6});",
+                 reducer(*sum.op), kColumnWarps, text_.width(), partials, columns, tileColumns_, running_[i]);
+        continue;
       }
+      if (isRow(sum.of)) // all lanes, and all tiles, have the same: the first one counts
+        w().line("if (lane > 0 || tile > 0) {0} = {1};", running_[i], identity(sum));
+      w().line("{0} = blockReduce<{1}>({0});", running_[i], reducer(*sum.op));
+      if (isRow(sum.of) && !hasScalars_)
+        w().line("if (threadIdx.x == 0 && tile == 0) {0}[chunk] = {1};", partials, running_[i]);
+      else
+        w().line("if (threadIdx.x == 0) {0}[blockIdx.x] = {1};", partials, running_[i]);
     }
-    k_.finish({chunks_ * tiles_, static_cast<unsigned>(threads_),
-               llvm::formatv("a thread has {0} column{1} of {2} rows", text_.width(), text_.width() > 1 ? "s" : "",
-                             kChunkRows)
-                   .str()});
+    k_.finish(
+        {.grid = chunks_ * tiles_,
+         .block = 32 * kColumnWarps,
+         .note = llvm::formatv("a warp has {0} columns of {1} rows", tileColumns_, chunkRows_ / kColumnWarps).str(),
+         .blocksTogether = kResidentBlocks});
   }
 
   // Loads, computes and stores the steps of some spans; those of rows also accumulate.
@@ -160,9 +169,9 @@ private:
     for (const LoopStore &store : plan_.stores) {
       if (!takes(store.span)) continue;
       std::optional<CodeWriter::Block> once;
-      if (store.span == Span::column) once.emplace(w().block("if (chunk == 0)"));
+      if (store.span == Span::column) once.emplace(w().block("if (chunk == 0 && warp == 0)"));
       if (store.span == Span::row) once.emplace(w().block("if (c == 0)"));
-      if (store.span == Span::scalar) once.emplace(w().block("if (chunk == 0 && c == 0)"));
+      if (store.span == Span::scalar) once.emplace(w().block("if (chunk == 0 && warp == 0 && c == 0)"));
       if (text_.isWide(store.span))
         text_.storeArray(store, arrays[store.value.def()]);
       else
@@ -177,7 +186,7 @@ private:
   KernelBuilder k_;
   LoopText text_;
   bool hasScalars_ = false;
-  int64_t threads_ = kMostThreads;
+  int64_t tileColumns_ = 32, chunkRows_ = 64;
   Count tiles_ = 1, chunks_ = 1;
   std::vector<std::string> running_;
 };

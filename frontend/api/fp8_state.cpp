@@ -9,13 +9,13 @@ namespace {
 
 constexpr const char *kScale = ".scale", *kHistory = ".amax_history";
 
-std::vector<std::string> updatedTensors(const ir::Module &module, size_t most) {
+std::vector<std::string> updatedTensors(const ir::Module &module) {
   std::vector<std::string> tensors;
   const ir::Function *step = module.function("train_step");
   if (!step) return tensors;
   for (const ir::ReturnEntry &entry : step->returns()) {
     llvm::StringRef name = entry.name;
-    if (tensors.size() == most || entry.kind != ir::ReturnKind::update || !name.consume_back(kScale)) continue;
+    if (entry.kind != ir::ReturnKind::update || !name.consume_back(kScale)) continue;
     if (module.persistent((name + kHistory).str())) tensors.push_back(name.str());
   }
   return tensors;
@@ -58,9 +58,13 @@ passes::DelayedScaling fp8FromJson(const llvm::json::Object &object) {
   return r;
 }
 
-llvm::Expected<std::vector<Fp8State>> readFp8State(runtime::Program &program, size_t mostTensors) {
+llvm::Expected<std::vector<Fp8State>> readFp8State(runtime::Program &program, bool onlyFirstLayer) {
   std::vector<Fp8State> states;
-  for (const std::string &tensor : updatedTensors(program.module(), mostTensors)) {
+  std::string layer;
+  for (const std::string &tensor : updatedTensors(program.module())) {
+    std::string own = llvm::StringRef(tensor).rsplit('.').first.str();
+    if (layer.empty()) layer = own;
+    if (onlyFirstLayer && own != layer) continue;
     auto scale = readFloats(program, tensor + kScale);
     if (!scale) return scale.takeError();
     auto history = readFloats(program, tensor + kHistory);
@@ -76,7 +80,7 @@ llvm::Expected<Fp8Trace> Fp8Trace::open(llvm::StringRef path, runtime::Program &
   trace.path_ = path.str();
   trace.out_ = std::make_unique<llvm::raw_fd_ostream>(path, code);
   if (code) return llvm::make_error<runtime::FileError>(runtime::FileError::Action::Write, path, code);
-  trace.amaxes_.resize(updatedTensors(program.module(), SIZE_MAX).size());
+  trace.amaxes_.resize(updatedTensors(program.module()).size());
   return trace;
 }
 

@@ -18,8 +18,8 @@ struct Fp8State {
   float scale = 1;
   std::vector<float> history;
 };
-/// Of the first `mostTensors` tensors whose scales @train_step updates, in that order.
-llvm::Expected<std::vector<Fp8State>> readFp8State(runtime::Program &program, size_t mostTensors = SIZE_MAX);
+/// Of the tensors whose scales @train_step updates, in that order; perhaps only those of the first one's layer.
+llvm::Expected<std::vector<Fp8State>> readFp8State(runtime::Program &program, bool onlyFirstLayer = false);
 
 /// --fp8-trace: a JSON line a step,
 ///   {"step":1,"loss":4.6,"state":{"blocks.0.qkv.input":{"amax":3.1,"scale":144.5,"amax_history":[0,...,3.1]},...}}

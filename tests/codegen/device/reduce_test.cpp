@@ -1,4 +1,4 @@
-// reduce.cuh: block sizes, back-to-back calls, NaN rules, and that every thread sees the same bits.
+// reduce.cuh and partials.cuh: block sizes, back-to-back calls, NaN rules, and that every thread sees the same bits.
 #include "tests/codegen/device/nvrtc.h"
 #include "tests/codegen/device/support.h"
 #include "gtest/gtest.h"
@@ -36,14 +36,37 @@ extern "C" __global__ void others(const double *x, const i64 *k, double *sum, i6
   *largest = blockMax(k[threadIdx.x]);
   *product = warpReduce<Product>(threadIdx.x % 32 < 3 ? k[threadIdx.x % 32] : (i64)1);
 }
-extern "C" __global__ void finish(const float *partials, float *out, i64 count, i64 n) {
-  i64 column = blockIdx.x * blockDim.x + threadIdx.x;
-  if (column < n) out[column] = sumPartials(partials, count, n, column);
+// x: [rows][columns]. Block b has rows b, b + gridDim.x, ...; each warp has every third of these.
+template <int kTurns, int kWidth> __device__ void columnSums(const float *x, float *partials, i64 rows, i64 columns) {
+  float sums[kTurns][kWidth] = {};
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  for (i64 row = blockIdx.x + warp * (i64)gridDim.x; row < rows; row += 3 * (i64)gridDim.x)
+    for (int j = 0; j < kTurns; ++j)
+      for (int e = 0; e < kWidth; ++e) {
+        const i64 c = (j * 32 + lane) * kWidth + e;
+        if (c < columns) sums[j][e] += x[row * columns + c];
+      }
+  storeColumnSums<Sum, 3, kWidth>(partials + blockIdx.x * columns, columns, sums);
+  storeColumnSums<Sum, 3, kWidth>(partials + blockIdx.x * columns, columns, sums); // back to back
+}
+extern "C" __global__ void column_sums_1(const float *x, float *partials, i64 rows, i64 columns) {
+  columnSums<4, 1>(x, partials, rows, columns);
+}
+extern "C" __global__ void column_sums_4(const float *x, float *partials, i64 rows, i64 columns) {
+  columnSums<2, 4>(x, partials, rows, columns);
+}
+// Two sums at once, the second of -x.
+extern "C" __global__ void column_totals(const float *a, const float *b, float *out, i64 count, i64 columns) {
+  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32;
+  const float *const parts[2] = {a, b};
+  float totals[2];
+  columnTotals<Sum>(parts, count, columns, c, c < columns, totals);
+  if (c < columns && threadIdx.x < 32) out[c] = totals[0], out[columns + c] = totals[1];
 }
 )cuda";
 
 const EmulatedModule &module() {
-  static const EmulatedModule compiled = compileWithDevice({"reduce.cuh"}, kKernels);
+  static const EmulatedModule compiled = compileWithDevice({"partials.cuh"}, kKernels);
   return compiled;
 }
 
@@ -97,20 +120,27 @@ TEST(Reduce, OtherTypes) {
   EXPECT_EQ(product.as<int64_t>()[0], int64_t(-6) * 1000000007);
 }
 
-TEST(Reduce, PartialsInRowOrder) {
-  for (long long n : {1, 31, 130})
-    for (long long count : {1, 7}) {
-      std::vector<float> partials = randomValues(n * count, 5);
-      GuardedBuffer in = GuardedBuffer::of<float>(partials), out(n * 4);
-      ASSERT_EQ(messageOf(module().run("finish", {.grid = {2}, .block = {96}}, in, out, count, n)), "");
-      for (long long column = 0; column < n; ++column) {
-        float expected = 0;
-        for (long long row = 0; row < count; ++row) expected += partials[row * n + column];
-        EXPECT_EQ(out.as<float>()[column], expected);
+TEST(Partials, ColumnSumsInTwoStages) {
+  for (const char *first : {"column_sums_1", "column_sums_4"})
+    for (long long rows : {0, 1, 7, 100})
+      for (long long columns : {1, 31, 100, 128}) {
+        const long long blocks = 21;
+        std::vector<float> x = randomValues(rows * columns, 3), negative;
+        GuardedBuffer in = GuardedBuffer::of<float>(x), parts(blocks * columns * 4), out(2 * columns * 4);
+        ASSERT_EQ(messageOf(module().run(first, {.grid = {blocks}, .block = {96}}, in, parts, rows, columns)), "");
+        for (long long i = 0; i < blocks * columns; ++i) negative.push_back(-parts.as<float>()[i]);
+        GuardedBuffer other = GuardedBuffer::of<float>(negative);
+        fusor::emulator::LaunchShape finish{.grid = {static_cast<unsigned>((columns + 31) / 32)}, .block = {512}};
+        ASSERT_EQ(messageOf(module().run("column_totals", finish, parts, other, out, blocks, columns)), "");
+        for (long long c = 0; c < columns; ++c) {
+          double sum = 0;
+          for (long long row = 0; row < rows; ++row) sum += x[row * columns + c];
+          ASSERT_NEAR(out.as<float>()[c], sum, 1e-5 * rows) << first << " " << rows << " x " << columns;
+          ASSERT_EQ(out.as<float>()[columns + c], -out.as<float>()[c]);
+        }
       }
-    }
 }
 
-TEST(Reduce, CompilesForGpus) { expectCompilesUnderNvrtc(deviceLibrary({"reduce.cuh"}) + kKernels); }
+TEST(Reduce, CompilesForGpus) { expectCompilesUnderNvrtc(deviceLibrary({"partials.cuh"}) + kKernels); }
 
 } // namespace

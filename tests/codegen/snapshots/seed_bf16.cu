@@ -420,8 +420,8 @@ cross_entropy__f32_rows(const float *__restrict__ logits, const i32 *__restrict_
 // cross_entropy__f32_finish   (row kernel)
 //   %loss, %cross_entropy, %cross_entropy2 = cross_entropy %logits, %targets : f32[], f32[B, 256, 1], f32[]
 // 1 op -> several kernels, this is step 'finish'; reads logits targets, writes loss; saves 1 passes over [B, 256, 1].
-// grid = 1, block = 256, adds ceil(256*B / 16) partial results
-extern "C" __global__ void __launch_bounds__(256)
+// grid = 1, block = 512, adds ceil(256*B / 16) partial results
+extern "C" __global__ void __launch_bounds__(512)
 cross_entropy__f32_finish(float *__restrict__ loss, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
   // the sums: barriers inside, so for all threads
   const float sum = scalarTotal<Sum>(partials2, (((256 * B) + 15) / 16));       // f32[]
@@ -430,25 +430,6 @@ cross_entropy__f32_finish(float *__restrict__ loss, const float *__restrict__ pa
   const float div = sum / max;                                                  // f32[]
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     store(loss + 0, div);
-  }
-}
-
-// ---- add__i32 ----
-// add__i32   (pointwise kernel)
-//   %constant = constant {dtype = i32, value = 1.0} : i32[]
-//   %new_adamw_step = add %adamw_step, %constant    : i32[]
-// 2 ops -> 1 kernel; reads adamw_step, writes new_adamw_step.
-// grid = 1, at most 1048576, block = 256, one element a thread at once
-extern "C" __global__ void __launch_bounds__(256)
-add__i32(const i32 *adamw_step2, i32 *new_adamw_step2) {
-  const i64 count = 1, step = (i64)gridDim.x * 256;
-  for (i64 i = ((i64)blockIdx.x * 256 + threadIdx.x); i < count; i += step) {
-    // load
-    const i32 adamw_step = load(adamw_step2 + i);
-    // compute
-    const i32 new_adamw_step = convert<i32>((double)adamw_step + (double)(i32)1);  // i32[]
-    // store
-    store(new_adamw_step2 + i, new_adamw_step);
   }
 }
 
@@ -814,8 +795,8 @@ cross_entropy__f32_rows_v2(const float *__restrict__ logits, const i32 *__restri
 // cross_entropy__f32_finish_v2   (row kernel)
 //   %loss, %cross_entropy, %cross_entropy2 = cross_entropy %logits, %targets : f32[], f32[B, 256, 1], f32[]
 // 1 op -> several kernels, this is step 'finish'; reads logits targets, writes loss cross_entropy cross_entropy2.
-// grid = 1, block = 256, adds ceil(256*B / 16) partial results
-extern "C" __global__ void __launch_bounds__(256)
+// grid = 1, block = 512, adds ceil(256*B / 16) partial results
+extern "C" __global__ void __launch_bounds__(512)
 cross_entropy__f32_finish_v2(float *__restrict__ loss, float *__restrict__ cross_entropy2, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
   // the sums: barriers inside, so for all threads
   const float sum = scalarTotal<Sum>(partials2, (((256 * B) + 15) / 16));       // f32[]
@@ -869,23 +850,6 @@ cross_entropy_grad__f32_256_96(const float *logits, const i32 *__restrict__ targ
   }
 }
 
-// ---- linear_weight_grad__f32_96_768 ----
-// linear_weight_grad__f32_96_768   (contraction kernel)
-//   %d_head_weight = linear_weight_grad %d_logits, %ln_f {out = f32} : f32[96, 768]
-// 1 op -> 1 kernel; reads d_logits ln_f, writes d_head_weight.
-// grid = 24, block = 256, tiles of 64 x 64
-extern "C" __global__ void __launch_bounds__(256)
-linear_weight_grad__f32_96_768(const float *__restrict__ d_logits, const float *__restrict__ ln_f, float *__restrict__ d_head_weight, i64 B) {
-  const GemmOperands<float, float> operands = {d_logits, ln_f, 96, 768, (256 * B),  // A, B, M, N, K
-    96, 768, 0, 0};                                                             // between rows of A and B, between batches
-  const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
-    const i64 row = r;
-    store(d_head_weight + row * 768 + c, acc);
-    return acc;
-  };
-  gemmSimt<GemmTile64, true, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
-}
-
 // ---- linear_input_grad__f32_256_768 ----
 // linear_input_grad__f32_256_768   (contraction kernel)
 //   %d_ln_f = linear_input_grad %d_logits, %head_weight : f32[B, 256, 768]
@@ -901,6 +865,23 @@ linear_input_grad__f32_256_768(const float *__restrict__ d_logits, const float *
     return acc;
   };
   gemmSimt<GemmTile128, false, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
+}
+
+// ---- linear_weight_grad__f32_96_768 ----
+// linear_weight_grad__f32_96_768   (contraction kernel)
+//   %d_head_weight = linear_weight_grad %d_logits, %ln_f {out = f32} : f32[96, 768]
+// 1 op -> 1 kernel; reads d_logits ln_f, writes d_head_weight.
+// grid = 24, block = 256, tiles of 64 x 64
+extern "C" __global__ void __launch_bounds__(256)
+linear_weight_grad__f32_96_768(const float *__restrict__ d_logits, const float *__restrict__ ln_f, float *__restrict__ d_head_weight, i64 B) {
+  const GemmOperands<float, float> operands = {d_logits, ln_f, 96, 768, (256 * B),  // A, B, M, N, K
+    96, 768, 0, 0};                                                             // between rows of A and B, between batches
+  const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
+    const i64 row = r;
+    store(d_head_weight + row * 768 + c, acc);
+    return acc;
+  };
+  gemmSimt<GemmTile64, true, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
 }
 
 // ---- layer_norm_grad_layer_norm_param_grad_sum__bf16_256_768_rows ----
@@ -1018,19 +999,73 @@ layer_norm_grad_layer_norm_param_grad_sum__bf16_256_768_rows(const float *__rest
 //   %cast = cast %d_out {to = f32}                                              : f32[B, 256, 768]
 //   %d_fc2_bias = sum %cast {dims = [0, 1]}                                     : f32[768]
 // 4 ops -> several kernels, this is step 'finish'; reads d_ln_f out x x2 ln_f_weight, writes d_out d_ln_f_weight d_ln_f_bias d_fc2_bias; saves 5 passes over [B, 256, 768].
-// grid = 24, block = 256, adds ceil(256*B / 16) partial results
-extern "C" __global__ void __launch_bounds__(256)
+// grid = 24, block = 512, adds ceil(256*B / 16) partial results
+extern "C" __global__ void __launch_bounds__(512)
 layer_norm_grad_layer_norm_param_grad_sum__bf16_256_768_finish(float *__restrict__ d_ln_f_weight, float *__restrict__ d_ln_f_bias, float *__restrict__ d_fc2_bias2, const float *__restrict__ partials2, const float *__restrict__ partials3, const float *__restrict__ d_fc2_bias_partials, i64 B) {
-  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // eight warps share 32 columns
+  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 768;
   // the sums: barriers inside, so for all threads
-  const float sum = columnTotal<Sum>(partials2, (((256 * B) + 15) / 16), 768, c, exists);  // f32[768]
-  const float sum2 = columnTotal<Sum>(partials3, (((256 * B) + 15) / 16), 768, c, exists);  // f32[768]
-  const float d_fc2_bias = columnTotal<Sum>(d_fc2_bias_partials, (((256 * B) + 15) / 16), 768, c, exists);  // f32[768]
+  const float *const parts[3] = {partials2, partials3, d_fc2_bias_partials};
+  float totals[3];
+  columnTotals<Sum>(parts, (((256 * B) + 15) / 16), 768, c, exists, totals);
+  const float sum = totals[0];                                                  // f32[768]
+  const float sum2 = totals[1];                                                 // f32[768]
+  const float d_fc2_bias = totals[2];                                           // f32[768]
   if (exists && threadIdx.x < 32) {
     store(d_ln_f_weight + c, sum);
     store(d_ln_f_bias + c, sum2);
     store(d_fc2_bias2 + c, d_fc2_bias);
+  }
+}
+
+// ---- linear_input_grad_gelu_gelu_grad_sum__bf16_256_3072_gemm ----
+// linear_input_grad_gelu_gelu_grad_sum__bf16_256_3072_gemm   (contraction kernel)
+//   %d_activation = linear_input_grad %d_out, %fc2_weight : bf16[B, 256, 3072]
+//   %activation = gelu %fc1                               : bf16[B, 256, 3072]
+//   %d_fc1 = gelu_grad %d_activation, %fc1                : bf16[B, 256, 3072]
+//   %cast = cast %d_fc1 {to = f32}                        : f32[B, 256, 3072]
+//   %d_fc1_bias = sum %cast {dims = [0, 1]}               : f32[3072]
+// 5 ops -> several kernels, this is step 'gemm'; reads d_out fc2_weight fc1, writes activation d_fc1 d_fc1_bias; saves 6 passes over [B, 256, 3072].
+// grid = ceil(256*B / 128) * 24, block = 256, tiles of 128 x 128
+extern "C" __global__ void __launch_bounds__(256)
+linear_input_grad_gelu_gelu_grad_sum__bf16_256_3072_gemm(const bf16 *__restrict__ d_out, const bf16 *__restrict__ fc2_weight, const bf16 *fc1_2, bf16 *activation2, bf16 *d_fc1_2, float *__restrict__ d_fc1_bias_partials, i64 B) {
+  const GemmOperands<bf16, bf16> operands = {d_out, fc2_weight, (256 * B), 3072, 768,  // A, B, M, N, K
+    768, 3072, 0, 0};                                                           // between rows of A and B, between batches
+  const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
+    const i64 row = r;
+    const float fc1 = load(fc1_2 + row * 3072 + c);
+    const float cast = roundTo<bf16>(acc);                                      // bf16[B, 256, 3072]
+    const float activation = roundTo<bf16>(0.5f * fc1 * (1.0f + math::tanhBesideOne(0.7978846f * (fc1 + 0.044715f * fc1 * fc1 * fc1))));  // bf16[B, 256, 3072]
+    const float gelu_grad_part = math::tanhBesideOne(0.7978846f * (fc1 + 0.044715f * fc1 * fc1 * fc1));
+    const float d_fc1 = roundTo<bf16>(cast * (0.5f * (1.0f + gelu_grad_part) + 0.5f * fc1 * (1.0f - gelu_grad_part * gelu_grad_part) * 0.7978846f * (1.0f + 0.134145f * fc1 * fc1)));  // bf16[B, 256, 3072]
+    const float cast2 = d_fc1;                                                  // f32[B, 256, 3072]
+    store(activation2 + row * 3072 + c, activation);
+    store(d_fc1_2 + row * 3072 + c, d_fc1);
+    return cast2;
+  };
+  gemmSimt<GemmTile128, false, false>(operands, epilogueOf<true>(epilogue), d_fc1_bias_partials);
+}
+
+// ---- linear_input_grad_gelu_gelu_grad_sum__bf16_256_3072_finish ----
+// linear_input_grad_gelu_gelu_grad_sum__bf16_256_3072_finish   (contraction kernel)
+//   %d_activation = linear_input_grad %d_out, %fc2_weight : bf16[B, 256, 3072]
+//   %activation = gelu %fc1                               : bf16[B, 256, 3072]
+//   %d_fc1 = gelu_grad %d_activation, %fc1                : bf16[B, 256, 3072]
+//   %cast = cast %d_fc1 {to = f32}                        : f32[B, 256, 3072]
+//   %d_fc1_bias = sum %cast {dims = [0, 1]}               : f32[3072]
+// 5 ops -> several kernels, this is step 'finish'; reads d_out fc2_weight fc1, writes activation d_fc1 d_fc1_bias; saves 6 passes over [B, 256, 3072].
+// grid = 96, block = 512, adds ceil(256*B / 128) partial results
+extern "C" __global__ void __launch_bounds__(512)
+linear_input_grad_gelu_gelu_grad_sum__bf16_256_3072_finish(float *__restrict__ d_fc1_bias2, const float *__restrict__ d_fc1_bias_partials, i64 B) {
+  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
+  const bool exists = c < 3072;
+  // the sums: barriers inside, so for all threads
+  const float *const parts[1] = {d_fc1_bias_partials};
+  float totals[1];
+  columnTotals<Sum>(parts, (((256 * B) + 127) / 128), 3072, c, exists, totals);
+  const float d_fc1_bias = totals[0];                                           // f32[3072]
+  if (exists && threadIdx.x < 32) {
+    store(d_fc1_bias2 + c, d_fc1_bias);
   }
 }
 
@@ -1046,67 +1081,6 @@ linear_weight_grad__f32_768_3072(const bf16 *__restrict__ d_out, const bf16 *__r
   const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
     const i64 row = r;
     store(d_fc2_weight + row * 3072 + c, acc);
-    return acc;
-  };
-  gemmSimt<GemmTile128, true, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
-}
-
-// ---- linear_input_grad_gelu_grad_sum__bf16_256_3072_gemm ----
-// linear_input_grad_gelu_grad_sum__bf16_256_3072_gemm   (contraction kernel)
-//   %d_activation = linear_input_grad %d_out, %fc2_weight : bf16[B, 256, 3072]
-//   %d_fc1 = gelu_grad %d_activation, %fc1                : bf16[B, 256, 3072]
-//   %cast = cast %d_fc1 {to = f32}                        : f32[B, 256, 3072]
-//   %d_fc1_bias = sum %cast {dims = [0, 1]}               : f32[3072]
-// 4 ops -> several kernels, this is step 'gemm'; reads d_out fc2_weight fc1, writes d_fc1 d_fc1_bias; saves 5 passes over [B, 256, 3072].
-// grid = ceil(256*B / 128) * 24, block = 256, tiles of 128 x 128
-extern "C" __global__ void __launch_bounds__(256)
-linear_input_grad_gelu_grad_sum__bf16_256_3072_gemm(const bf16 *__restrict__ d_out, const bf16 *__restrict__ fc2_weight, const bf16 *fc1_2, bf16 *d_fc1_2, float *__restrict__ d_fc1_bias_partials, i64 B) {
-  const GemmOperands<bf16, bf16> operands = {d_out, fc2_weight, (256 * B), 3072, 768,  // A, B, M, N, K
-    768, 3072, 0, 0};                                                           // between rows of A and B, between batches
-  const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
-    const i64 row = r;
-    const float fc1 = load(fc1_2 + row * 3072 + c);
-    const float cast = roundTo<bf16>(acc);                                      // bf16[B, 256, 3072]
-    const float gelu_grad_part = math::tanhBesideOne(0.7978846f * (fc1 + 0.044715f * fc1 * fc1 * fc1));
-    const float d_fc1 = roundTo<bf16>(cast * (0.5f * (1.0f + gelu_grad_part) + 0.5f * fc1 * (1.0f - gelu_grad_part * gelu_grad_part) * 0.7978846f * (1.0f + 0.134145f * fc1 * fc1)));  // bf16[B, 256, 3072]
-    const float cast2 = d_fc1;                                                  // f32[B, 256, 3072]
-    store(d_fc1_2 + row * 3072 + c, d_fc1);
-    return cast2;
-  };
-  gemmSimt<GemmTile128, false, false>(operands, epilogueOf<true>(epilogue), d_fc1_bias_partials);
-}
-
-// ---- linear_input_grad_gelu_grad_sum__bf16_256_3072_finish ----
-// linear_input_grad_gelu_grad_sum__bf16_256_3072_finish   (contraction kernel)
-//   %d_activation = linear_input_grad %d_out, %fc2_weight : bf16[B, 256, 3072]
-//   %d_fc1 = gelu_grad %d_activation, %fc1                : bf16[B, 256, 3072]
-//   %cast = cast %d_fc1 {to = f32}                        : f32[B, 256, 3072]
-//   %d_fc1_bias = sum %cast {dims = [0, 1]}               : f32[3072]
-// 4 ops -> several kernels, this is step 'finish'; reads d_out fc2_weight fc1, writes d_fc1 d_fc1_bias; saves 5 passes over [B, 256, 3072].
-// grid = 96, block = 256, adds ceil(256*B / 128) partial results
-extern "C" __global__ void __launch_bounds__(256)
-linear_input_grad_gelu_grad_sum__bf16_256_3072_finish(float *__restrict__ d_fc1_bias2, const float *__restrict__ d_fc1_bias_partials, i64 B) {
-  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // eight warps share 32 columns
-  const bool exists = c < 3072;
-  // the sums: barriers inside, so for all threads
-  const float d_fc1_bias = columnTotal<Sum>(d_fc1_bias_partials, (((256 * B) + 127) / 128), 3072, c, exists);  // f32[3072]
-  if (exists && threadIdx.x < 32) {
-    store(d_fc1_bias2 + c, d_fc1_bias);
-  }
-}
-
-// ---- linear_weight_grad__f32_3072_768 ----
-// linear_weight_grad__f32_3072_768   (contraction kernel)
-//   %d_fc1_weight = linear_weight_grad %d_fc1, %ln2 {out = f32} : f32[3072, 768]
-// 1 op -> 1 kernel; reads d_fc1 ln2, writes d_fc1_weight.
-// grid = 144, block = 256, tiles of 128 x 128
-extern "C" __global__ void __launch_bounds__(256)
-linear_weight_grad__f32_3072_768(const bf16 *__restrict__ d_fc1, const bf16 *__restrict__ ln2, float *__restrict__ d_fc1_weight, i64 B) {
-  const GemmOperands<bf16, bf16> operands = {d_fc1, ln2, 3072, 768, (256 * B),  // A, B, M, N, K
-    3072, 768, 0, 0};                                                           // between rows of A and B, between batches
-  const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
-    const i64 row = r;
-    store(d_fc1_weight + row * 768 + c, acc);
     return acc;
   };
   gemmSimt<GemmTile128, true, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
@@ -1128,6 +1102,23 @@ linear_input_grad__bf16_256_768(const bf16 *__restrict__ d_fc1, const bf16 *__re
     return acc;
   };
   gemmSimt<GemmTile128, false, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
+}
+
+// ---- linear_weight_grad__f32_3072_768 ----
+// linear_weight_grad__f32_3072_768   (contraction kernel)
+//   %d_fc1_weight = linear_weight_grad %d_fc1, %ln2 {out = f32} : f32[3072, 768]
+// 1 op -> 1 kernel; reads d_fc1 ln2, writes d_fc1_weight.
+// grid = 144, block = 256, tiles of 128 x 128
+extern "C" __global__ void __launch_bounds__(256)
+linear_weight_grad__f32_3072_768(const bf16 *__restrict__ d_fc1, const bf16 *__restrict__ ln2, float *__restrict__ d_fc1_weight, i64 B) {
+  const GemmOperands<bf16, bf16> operands = {d_fc1, ln2, 3072, 768, (256 * B),  // A, B, M, N, K
+    3072, 768, 0, 0};                                                           // between rows of A and B, between batches
+  const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
+    const i64 row = r;
+    store(d_fc1_weight + row * 768 + c, acc);
+    return acc;
+  };
+  gemmSimt<GemmTile128, true, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
 }
 
 // ---- layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_rows ----
@@ -1252,37 +1243,23 @@ layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_rows(const bf16 *d_ln2, c
 //   %cast = cast %d_mid {to = f32}                                            : f32[B, 256, 768]
 //   %d_proj_bias = sum %cast {dims = [0, 1]}                                  : f32[768]
 // 5 ops -> several kernels, this is step 'finish'; reads d_ln2 mid x x2 ln2_weight d_out, writes d_ln2_weight d_ln2_bias d_mid d_proj_bias; saves 7 passes over [B, 256, 768].
-// grid = 24, block = 256, adds ceil(256*B / 16) partial results
-extern "C" __global__ void __launch_bounds__(256)
+// grid = 24, block = 512, adds ceil(256*B / 16) partial results
+extern "C" __global__ void __launch_bounds__(512)
 layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_finish(float *__restrict__ d_ln2_weight, float *__restrict__ d_ln2_bias, float *__restrict__ d_proj_bias2, const float *__restrict__ partials2, const float *__restrict__ partials3, const float *__restrict__ d_proj_bias_partials, i64 B) {
-  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // eight warps share 32 columns
+  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 768;
   // the sums: barriers inside, so for all threads
-  const float sum = columnTotal<Sum>(partials2, (((256 * B) + 15) / 16), 768, c, exists);  // f32[768]
-  const float sum2 = columnTotal<Sum>(partials3, (((256 * B) + 15) / 16), 768, c, exists);  // f32[768]
-  const float d_proj_bias = columnTotal<Sum>(d_proj_bias_partials, (((256 * B) + 15) / 16), 768, c, exists);  // f32[768]
+  const float *const parts[3] = {partials2, partials3, d_proj_bias_partials};
+  float totals[3];
+  columnTotals<Sum>(parts, (((256 * B) + 15) / 16), 768, c, exists, totals);
+  const float sum = totals[0];                                                  // f32[768]
+  const float sum2 = totals[1];                                                 // f32[768]
+  const float d_proj_bias = totals[2];                                          // f32[768]
   if (exists && threadIdx.x < 32) {
     store(d_ln2_weight + c, sum);
     store(d_ln2_bias + c, sum2);
     store(d_proj_bias2 + c, d_proj_bias);
   }
-}
-
-// ---- linear_weight_grad__f32_768_768 ----
-// linear_weight_grad__f32_768_768   (contraction kernel)
-//   %d_proj_weight = linear_weight_grad %d_mid, %attention {out = f32} : f32[768, 768]
-// 1 op -> 1 kernel; reads d_mid attention, writes d_proj_weight.
-// grid = 144, block = 256, tiles of 64 x 64
-extern "C" __global__ void __launch_bounds__(256)
-linear_weight_grad__f32_768_768(const bf16 *__restrict__ d_mid, const bf16 *__restrict__ attention, float *__restrict__ d_proj_weight, i64 B) {
-  const GemmOperands<bf16, bf16> operands = {d_mid, attention, 768, 768, (256 * B),  // A, B, M, N, K
-    768, 768, 0, 0};                                                            // between rows of A and B, between batches
-  const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
-    const i64 row = r;
-    store(d_proj_weight + row * 768 + c, acc);
-    return acc;
-  };
-  gemmSimt<GemmTile64, true, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
 }
 
 // ---- linear_input_grad__bf16_256_768_v2 ----
@@ -1309,7 +1286,7 @@ linear_input_grad__bf16_256_768_v2(const bf16 *__restrict__ d_mid, const bf16 *_
 //   %d_q, %d_k, %d_v = attention_grad %d_attention, %q, %k, %v, %attention, %x {causal = true, heads = 12} : bf16[B, 256, 768], bf16[B, 256, 768], bf16[B, 256, 768]
 //   %d_qkv = concat %d_q, %d_k, %d_v                  : bf16[B, 256, 2304]
 // 3 ops -> several kernels, this is step 'delta'; reads qkv d_attention attention x, writes d_qkv.
-// grid = ceil(3072*B / 4), block = 128, a warp a row: delta = sum(dy * y)
+// grid = ceil(3072*B / 4), block = 128, a warp a row: delta = sum(dy * y); on CUDA cores: the kernel tier is simt
 extern "C" __global__ void __launch_bounds__(128)
 split_attention_grad_concat__bf16_256_2304_delta(const bf16 *__restrict__ d_attention, const bf16 *__restrict__ attention, float *__restrict__ delta, i64 B) {
   const AttentionShape shape = {B, 12, 12, 256, 256,                            // batch, heads, key heads, queries, keys
@@ -1358,6 +1335,41 @@ split_attention_grad_concat__bf16_256_2304_dkv(const bf16 *__restrict__ qkv, con
   attentionKeyGrad<64, false>(q_view, k_view, v_view, dy_view, dk_view, dv_view, x, delta, shape);
 }
 
+// ---- linear_weight_grad__f32_768_768 ----
+// linear_weight_grad__f32_768_768   (contraction kernel)
+//   %d_proj_weight = linear_weight_grad %d_mid, %attention {out = f32} : f32[768, 768]
+// 1 op -> 1 kernel; reads d_mid attention, writes d_proj_weight.
+// grid = 144, block = 256, tiles of 64 x 64
+extern "C" __global__ void __launch_bounds__(256)
+linear_weight_grad__f32_768_768(const bf16 *__restrict__ d_mid, const bf16 *__restrict__ attention, float *__restrict__ d_proj_weight, i64 B) {
+  const GemmOperands<bf16, bf16> operands = {d_mid, attention, 768, 768, (256 * B),  // A, B, M, N, K
+    768, 768, 0, 0};                                                            // between rows of A and B, between batches
+  const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
+    const i64 row = r;
+    store(d_proj_weight + row * 768 + c, acc);
+    return acc;
+  };
+  gemmSimt<GemmTile64, true, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
+}
+
+// ---- linear_input_grad__bf16_256_768_v3 ----
+// linear_input_grad__bf16_256_768_v3   (contraction kernel)
+//   %d_ln1 = linear_input_grad %d_qkv, %qkv_weight : bf16[B, 256, 768]
+// 1 op -> 1 kernel; reads d_qkv qkv_weight, writes d_ln1.
+// grid = ceil(256*B / 128) * 6, block = 256, tiles of 128 x 128
+extern "C" __global__ void __launch_bounds__(256)
+linear_input_grad__bf16_256_768_v3(const bf16 *__restrict__ d_qkv, const bf16 *__restrict__ qkv_weight, bf16 *__restrict__ d_ln1, i64 B) {
+  const GemmOperands<bf16, bf16> operands = {d_qkv, qkv_weight, (256 * B), 768, 2304,  // A, B, M, N, K
+    2304, 768, 0, 0};                                                           // between rows of A and B, between batches
+  const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
+    const i64 row = r;
+    const float cast = roundTo<bf16>(acc);                                      // bf16[B, 256, 768]
+    store(d_ln1 + row * 768 + c, cast);
+    return acc;
+  };
+  gemmSimt<GemmTile128, false, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
+}
+
 // ---- linear_weight_grad__f32_2304_768 ----
 // linear_weight_grad__f32_2304_768   (contraction kernel)
 //   %d_qkv_weight = linear_weight_grad %d_qkv, %ln1 {out = f32} : f32[2304, 768]
@@ -1380,17 +1392,19 @@ linear_weight_grad__f32_2304_768(const bf16 *__restrict__ d_qkv, const bf16 *__r
 //   %cast = cast %d_qkv {to = f32}          : f32[B, 256, 2304]
 //   %d_qkv_bias = sum %cast {dims = [0, 1]} : f32[2304]
 // 2 ops -> several kernels, this is step 'rows'; reads d_qkv, writes d_qkv_bias; saves 2 passes over [B, 256, 2304].
-// grid = ceil(256*B / 32) * 3, block = 128, a thread has 8 columns of 32 rows
-extern "C" __global__ void __launch_bounds__(128)
+// grid = ceil(256*B / 64) * 9, block = 256, a warp has 256 columns of 8 rows
+extern "C" __global__ void __launch_bounds__(256, 4)
 sum__f32_2304_rows(const bf16 *__restrict__ d_qkv, float *__restrict__ d_qkv_bias_partials, i64 B) {
-  const i64 tile = blockIdx.x % 3, chunk = blockIdx.x / 3;
-  const i64 c = (tile * 128 + threadIdx.x) * 8;
-  const i64 firstRow = chunk * 32, endRow = firstRow + 32 < (256 * B) ? firstRow + 32 : (256 * B);
+  const i64 tile = blockIdx.x % 9, chunk = blockIdx.x / 9;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const i64 c = tile * 256 + lane * 8;
+  const i64 firstRow = chunk * 64, endRow = firstRow + 64 < (256 * B) ? firstRow + 64 : (256 * B);
   float d_qkv_bias_sum[8];
   for (int e = 0; e < 8; ++e) d_qkv_bias_sum[e] = Sum::identity<float>();
   if (c < 2304) {
     // this thread's columns
-    for (i64 row = firstRow; row < endRow; ++row) {
+    #pragma unroll 4
+    for (i64 row = firstRow + warp; row < endRow; row += 8) {
       // load
       float d_qkv8[8];
       loadVector(d_qkv + row * 2304 + c, d_qkv8);
@@ -1400,11 +1414,9 @@ sum__f32_2304_rows(const bf16 *__restrict__ d_qkv, float *__restrict__ d_qkv_bia
         d_qkv_bias_sum[e] += cast;
       }
     }
-    #pragma unroll
-    for (int e = 0; e < 8; ++e) {
-      d_qkv_bias_partials[chunk * 2304 + c + e] = d_qkv_bias_sum[e];
-    }
   }
+  // store, partial sums of this chunk of rows
+  storeColumnSums<Sum, 8, 8>(d_qkv_bias_partials + chunk * 2304 + tile * 256, 2304 - tile * 256, d_qkv_bias_sum);
 }
 
 // ---- sum__f32_2304_finish ----
@@ -1412,34 +1424,19 @@ sum__f32_2304_rows(const bf16 *__restrict__ d_qkv, float *__restrict__ d_qkv_bia
 //   %cast = cast %d_qkv {to = f32}          : f32[B, 256, 2304]
 //   %d_qkv_bias = sum %cast {dims = [0, 1]} : f32[2304]
 // 2 ops -> several kernels, this is step 'finish'; reads d_qkv, writes d_qkv_bias; saves 2 passes over [B, 256, 2304].
-// grid = 72, block = 256, adds ceil(256*B / 32) partial results
-extern "C" __global__ void __launch_bounds__(256)
+// grid = 72, block = 512, adds ceil(256*B / 64) partial results
+extern "C" __global__ void __launch_bounds__(512)
 sum__f32_2304_finish(float *__restrict__ d_qkv_bias2, const float *__restrict__ d_qkv_bias_partials, i64 B) {
-  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // eight warps share 32 columns
+  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 2304;
   // the sums: barriers inside, so for all threads
-  const float d_qkv_bias = columnTotal<Sum>(d_qkv_bias_partials, (((256 * B) + 31) / 32), 2304, c, exists);  // f32[2304]
+  const float *const parts[1] = {d_qkv_bias_partials};
+  float totals[1];
+  columnTotals<Sum>(parts, (((256 * B) + 63) / 64), 2304, c, exists, totals);
+  const float d_qkv_bias = totals[0];                                           // f32[2304]
   if (exists && threadIdx.x < 32) {
     store(d_qkv_bias2 + c, d_qkv_bias);
   }
-}
-
-// ---- linear_input_grad__bf16_256_768_v3 ----
-// linear_input_grad__bf16_256_768_v3   (contraction kernel)
-//   %d_ln1 = linear_input_grad %d_qkv, %qkv_weight : bf16[B, 256, 768]
-// 1 op -> 1 kernel; reads d_qkv qkv_weight, writes d_ln1.
-// grid = ceil(256*B / 128) * 6, block = 256, tiles of 128 x 128
-extern "C" __global__ void __launch_bounds__(256)
-linear_input_grad__bf16_256_768_v3(const bf16 *__restrict__ d_qkv, const bf16 *__restrict__ qkv_weight, bf16 *__restrict__ d_ln1, i64 B) {
-  const GemmOperands<bf16, bf16> operands = {d_qkv, qkv_weight, (256 * B), 768, 2304,  // A, B, M, N, K
-    2304, 768, 0, 0};                                                           // between rows of A and B, between batches
-  const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
-    const i64 row = r;
-    const float cast = roundTo<bf16>(acc);                                      // bf16[B, 256, 768]
-    store(d_ln1 + row * 768 + c, cast);
-    return acc;
-  };
-  gemmSimt<GemmTile128, false, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
 }
 
 // ---- layer_norm_grad_layer_norm_param_grad_add__f32_768_rows ----
@@ -1551,17 +1548,69 @@ layer_norm_grad_layer_norm_param_grad_add__f32_768_rows(const bf16 *__restrict__
 //   %d_embedded = add %d_mid, %d_embedded_part                                          : bf16[B, 256, 768]
 //   %d_embedded2 = cast %d_embedded {to = f32}                                          : f32[B, 256, 768]
 // 4 ops -> several kernels, this is step 'finish'; reads d_ln1 embedded x x2 ln1_weight d_mid, writes d_ln1_weight d_ln1_bias d_embedded2; saves 6 passes over [B, 256, 768].
-// grid = 24, block = 256, adds ceil(256*B / 16) partial results
-extern "C" __global__ void __launch_bounds__(256)
+// grid = 24, block = 512, adds ceil(256*B / 16) partial results
+extern "C" __global__ void __launch_bounds__(512)
 layer_norm_grad_layer_norm_param_grad_add__f32_768_finish(float *__restrict__ d_ln1_weight, float *__restrict__ d_ln1_bias, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
-  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // eight warps share 32 columns
+  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 768;
   // the sums: barriers inside, so for all threads
-  const float sum = columnTotal<Sum>(partials2, (((256 * B) + 15) / 16), 768, c, exists);  // f32[768]
-  const float sum2 = columnTotal<Sum>(partials3, (((256 * B) + 15) / 16), 768, c, exists);  // f32[768]
+  const float *const parts[2] = {partials2, partials3};
+  float totals[2];
+  columnTotals<Sum>(parts, (((256 * B) + 15) / 16), 768, c, exists, totals);
+  const float sum = totals[0];                                                  // f32[768]
+  const float sum2 = totals[1];                                                 // f32[768]
   if (exists && threadIdx.x < 32) {
     store(d_ln1_weight + c, sum);
     store(d_ln1_bias + c, sum2);
+  }
+}
+
+// ---- sum__f32_256_768_rows ----
+// sum__f32_256_768_rows   (column kernel)
+//   %d_pos_weight = sum %d_embedded {dims = [0]} : f32[256, 768]
+// 1 op -> several kernels, this is step 'rows'; reads d_embedded, writes d_pos_weight.
+// grid = ceil(B / 128) * 1536, block = 256, a warp has 128 columns of 16 rows
+extern "C" __global__ void __launch_bounds__(256, 4)
+sum__f32_256_768_rows(const float *__restrict__ d_embedded, float *__restrict__ d_pos_weight_partials, i64 B) {
+  const i64 tile = blockIdx.x % 1536, chunk = blockIdx.x / 1536;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const i64 c = tile * 128 + lane * 4;
+  const i64 firstRow = chunk * 128, endRow = firstRow + 128 < B ? firstRow + 128 : B;
+  float d_pos_weight_sum[4];
+  for (int e = 0; e < 4; ++e) d_pos_weight_sum[e] = Sum::identity<float>();
+  if (c < 196608) {
+    // this thread's columns
+    #pragma unroll 4
+    for (i64 row = firstRow + warp; row < endRow; row += 8) {
+      // load
+      float d_embedded4[4];
+      loadVector(d_embedded + row * 196608 + c, d_embedded4);
+      #pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        d_pos_weight_sum[e] += d_embedded4[e];
+      }
+    }
+  }
+  // store, partial sums of this chunk of rows
+  storeColumnSums<Sum, 8, 4>(d_pos_weight_partials + chunk * 196608 + tile * 128, 196608 - tile * 128, d_pos_weight_sum);
+}
+
+// ---- sum__f32_256_768_finish ----
+// sum__f32_256_768_finish   (column kernel)
+//   %d_pos_weight = sum %d_embedded {dims = [0]} : f32[256, 768]
+// 1 op -> several kernels, this is step 'finish'; reads d_embedded, writes d_pos_weight.
+// grid = 6144, block = 512, adds ceil(B / 128) partial results
+extern "C" __global__ void __launch_bounds__(512)
+sum__f32_256_768_finish(float *__restrict__ d_pos_weight2, const float *__restrict__ d_pos_weight_partials, i64 B) {
+  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
+  const bool exists = c < 196608;
+  // the sums: barriers inside, so for all threads
+  const float *const parts[1] = {d_pos_weight_partials};
+  float totals[1];
+  columnTotals<Sum>(parts, ((B + 127) / 128), 196608, c, exists, totals);
+  const float d_pos_weight = totals[0];                                         // f32[256, 768]
+  if (exists && threadIdx.x < 32) {
+    store(d_pos_weight2 + c, d_pos_weight);
   }
 }
 
@@ -1606,49 +1655,22 @@ embedding_grad__f32_96_768_add(const float *__restrict__ d_embedded, float *__re
   gatherRowSums(d_embedded, 768, offsets, positions, put);
 }
 
-// ---- sum__f32_256_768_rows ----
-// sum__f32_256_768_rows   (column kernel)
-//   %d_pos_weight = sum %d_embedded {dims = [0]} : f32[256, 768]
-// 1 op -> several kernels, this is step 'rows'; reads d_embedded, writes d_pos_weight.
-// grid = ceil(B / 32) * 384, block = 128, a thread has 4 columns of 32 rows
-extern "C" __global__ void __launch_bounds__(128)
-sum__f32_256_768_rows(const float *__restrict__ d_embedded, float *__restrict__ d_pos_weight_partials, i64 B) {
-  const i64 tile = blockIdx.x % 384, chunk = blockIdx.x / 384;
-  const i64 c = (tile * 128 + threadIdx.x) * 4;
-  const i64 firstRow = chunk * 32, endRow = firstRow + 32 < B ? firstRow + 32 : B;
-  float d_pos_weight_sum[4];
-  for (int e = 0; e < 4; ++e) d_pos_weight_sum[e] = Sum::identity<float>();
-  if (c < 196608) {
-    // this thread's columns
-    for (i64 row = firstRow; row < endRow; ++row) {
-      // load
-      float d_embedded4[4];
-      loadVector(d_embedded + row * 196608 + c, d_embedded4);
-      #pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        d_pos_weight_sum[e] += d_embedded4[e];
-      }
-    }
-    #pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      d_pos_weight_partials[chunk * 196608 + c + e] = d_pos_weight_sum[e];
-    }
-  }
-}
-
-// ---- sum__f32_256_768_finish ----
-// sum__f32_256_768_finish   (column kernel)
-//   %d_pos_weight = sum %d_embedded {dims = [0]} : f32[256, 768]
-// 1 op -> several kernels, this is step 'finish'; reads d_embedded, writes d_pos_weight.
-// grid = 6144, block = 256, adds ceil(B / 32) partial results
+// ---- add__i32 ----
+// add__i32   (pointwise kernel)
+//   %constant = constant {dtype = i32, value = 1.0} : i32[]
+//   %new_adamw_step = add %adamw_step, %constant    : i32[]
+// 2 ops -> 1 kernel; reads adamw_step, writes new_adamw_step.
+// grid = 1, at most 1048576, block = 256, one element a thread at once
 extern "C" __global__ void __launch_bounds__(256)
-sum__f32_256_768_finish(float *__restrict__ d_pos_weight2, const float *__restrict__ d_pos_weight_partials, i64 B) {
-  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // eight warps share 32 columns
-  const bool exists = c < 196608;
-  // the sums: barriers inside, so for all threads
-  const float d_pos_weight = columnTotal<Sum>(d_pos_weight_partials, ((B + 31) / 32), 196608, c, exists);  // f32[256, 768]
-  if (exists && threadIdx.x < 32) {
-    store(d_pos_weight2 + c, d_pos_weight);
+add__i32(const i32 *adamw_step2, i32 *new_adamw_step2) {
+  const i64 count = 1, step = (i64)gridDim.x * 256;
+  for (i64 i = ((i64)blockIdx.x * 256 + threadIdx.x); i < count; i += step) {
+    // load
+    const i32 adamw_step = load(adamw_step2 + i);
+    // compute
+    const i32 new_adamw_step = convert<i32>((double)adamw_step + (double)(i32)1);  // i32[]
+    // store
+    store(new_adamw_step2 + i, new_adamw_step);
   }
 }
 

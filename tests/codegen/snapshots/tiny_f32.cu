@@ -344,8 +344,8 @@ cross_entropy__f32_rows(const float *__restrict__ logits, const i32 *__restrict_
 // cross_entropy__f32_finish   (row kernel)
 //   %loss, %cross_entropy, %cross_entropy2 = cross_entropy %logits, %targets : f32[], f32[B, 32, 1], f32[]
 // 1 op -> several kernels, this is step 'finish'; reads logits targets, writes loss; saves 1 passes over [B, 32, 1].
-// grid = 1, block = 256, adds ceil(32*B / 16) partial results
-extern "C" __global__ void __launch_bounds__(256)
+// grid = 1, block = 512, adds ceil(32*B / 16) partial results
+extern "C" __global__ void __launch_bounds__(512)
 cross_entropy__f32_finish(float *__restrict__ loss, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
   // the sums: barriers inside, so for all threads
   const float sum = scalarTotal<Sum>(partials2, (((32 * B) + 15) / 16));        // f32[]
@@ -642,8 +642,8 @@ cross_entropy__f32_rows_v2(const float *__restrict__ logits, const i32 *__restri
 // cross_entropy__f32_finish_v2   (row kernel)
 //   %loss, %cross_entropy, %cross_entropy2 = cross_entropy %logits, %targets : f32[], f32[B, 32, 1], f32[]
 // 1 op -> several kernels, this is step 'finish'; reads logits targets, writes loss cross_entropy cross_entropy2.
-// grid = 1, block = 256, adds ceil(32*B / 16) partial results
-extern "C" __global__ void __launch_bounds__(256)
+// grid = 1, block = 512, adds ceil(32*B / 16) partial results
+extern "C" __global__ void __launch_bounds__(512)
 cross_entropy__f32_finish_v2(float *__restrict__ loss, float *__restrict__ cross_entropy2, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
   // the sums: barriers inside, so for all threads
   const float sum = scalarTotal<Sum>(partials2, (((32 * B) + 15) / 16));        // f32[]
@@ -851,15 +851,18 @@ layer_norm_grad_layer_norm_param_grad_sum__f32_32_64_rows(const float *d_ln_f, c
 //   %d_ln_f_weight, %d_ln_f_bias = layer_norm_param_grad %d_ln_f, %out, %x, %x2 : f32[64], f32[64]
 //   %d_fc2_bias = sum %d_out {dims = [0, 1]}                                    : f32[64]
 // 3 ops -> several kernels, this is step 'finish'; reads d_ln_f out x x2 ln_f_weight, writes d_out d_ln_f_weight d_ln_f_bias d_fc2_bias; saves 3 passes over [B, 32, 64].
-// grid = 2, block = 256, adds ceil(32*B / 16) partial results
-extern "C" __global__ void __launch_bounds__(256)
+// grid = 2, block = 512, adds ceil(32*B / 16) partial results
+extern "C" __global__ void __launch_bounds__(512)
 layer_norm_grad_layer_norm_param_grad_sum__f32_32_64_finish(float *__restrict__ d_ln_f_weight, float *__restrict__ d_ln_f_bias, float *__restrict__ d_fc2_bias2, const float *__restrict__ partials2, const float *__restrict__ partials3, const float *__restrict__ d_fc2_bias_partials, i64 B) {
-  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // eight warps share 32 columns
+  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 64;
   // the sums: barriers inside, so for all threads
-  const float sum = columnTotal<Sum>(partials2, (((32 * B) + 15) / 16), 64, c, exists);  // f32[64]
-  const float sum2 = columnTotal<Sum>(partials3, (((32 * B) + 15) / 16), 64, c, exists);  // f32[64]
-  const float d_fc2_bias = columnTotal<Sum>(d_fc2_bias_partials, (((32 * B) + 15) / 16), 64, c, exists);  // f32[64]
+  const float *const parts[3] = {partials2, partials3, d_fc2_bias_partials};
+  float totals[3];
+  columnTotals<Sum>(parts, (((32 * B) + 15) / 16), 64, c, exists, totals);
+  const float sum = totals[0];                                                  // f32[64]
+  const float sum2 = totals[1];                                                 // f32[64]
+  const float d_fc2_bias = totals[2];                                           // f32[64]
   if (exists && threadIdx.x < 32) {
     store(d_ln_f_weight + c, sum);
     store(d_ln_f_bias + c, sum2);
@@ -867,41 +870,48 @@ layer_norm_grad_layer_norm_param_grad_sum__f32_32_64_finish(float *__restrict__ 
   }
 }
 
-// ---- linear_input_grad_gelu_grad_sum__f32_32_256_gemm ----
-// linear_input_grad_gelu_grad_sum__f32_32_256_gemm   (contraction kernel)
+// ---- linear_input_grad_gelu_gelu_grad_sum__f32_32_256_gemm ----
+// linear_input_grad_gelu_gelu_grad_sum__f32_32_256_gemm   (contraction kernel)
 //   %d_activation = linear_input_grad %d_out, %fc2_weight : f32[B, 32, 256]
+//   %activation = gelu %fc1                               : f32[B, 32, 256]
 //   %d_fc1 = gelu_grad %d_activation, %fc1                : f32[B, 32, 256]
 //   %d_fc1_bias = sum %d_fc1 {dims = [0, 1]}              : f32[256]
-// 3 ops -> several kernels, this is step 'gemm'; reads d_out fc2_weight fc1, writes d_fc1 d_fc1_bias; saves 3 passes over [B, 32, 256].
+// 4 ops -> several kernels, this is step 'gemm'; reads d_out fc2_weight fc1, writes activation d_fc1 d_fc1_bias; saves 4 passes over [B, 32, 256].
 // grid = ceil(32*B / 128) * 2, block = 256, tiles of 128 x 128
 extern "C" __global__ void __launch_bounds__(256)
-linear_input_grad_gelu_grad_sum__f32_32_256_gemm(const float *__restrict__ d_out, const float *__restrict__ fc2_weight, const float *fc1_2, float *d_fc1_2, float *__restrict__ d_fc1_bias_partials, i64 B) {
+linear_input_grad_gelu_gelu_grad_sum__f32_32_256_gemm(const float *__restrict__ d_out, const float *__restrict__ fc2_weight, const float *fc1_2, float *activation2, float *d_fc1_2, float *__restrict__ d_fc1_bias_partials, i64 B) {
   const GemmOperands<float, float> operands = {d_out, fc2_weight, (32 * B), 256, 64,  // A, B, M, N, K
     64, 256, 0, 0};                                                             // between rows of A and B, between batches
   const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
     const i64 row = r;
     const float fc1 = load(fc1_2 + row * 256 + c);
+    const float activation = 0.5f * fc1 * (1.0f + math::tanhBesideOne(0.7978846f * (fc1 + 0.044715f * fc1 * fc1 * fc1)));  // f32[B, 32, 256]
     const float gelu_grad_part = math::tanhBesideOne(0.7978846f * (fc1 + 0.044715f * fc1 * fc1 * fc1));
     const float d_fc1 = acc * (0.5f * (1.0f + gelu_grad_part) + 0.5f * fc1 * (1.0f - gelu_grad_part * gelu_grad_part) * 0.7978846f * (1.0f + 0.134145f * fc1 * fc1));  // f32[B, 32, 256]
+    store(activation2 + row * 256 + c, activation);
     store(d_fc1_2 + row * 256 + c, d_fc1);
     return d_fc1;
   };
   gemmSimt<GemmTile128, false, false>(operands, epilogueOf<true>(epilogue), d_fc1_bias_partials);
 }
 
-// ---- linear_input_grad_gelu_grad_sum__f32_32_256_finish ----
-// linear_input_grad_gelu_grad_sum__f32_32_256_finish   (contraction kernel)
+// ---- linear_input_grad_gelu_gelu_grad_sum__f32_32_256_finish ----
+// linear_input_grad_gelu_gelu_grad_sum__f32_32_256_finish   (contraction kernel)
 //   %d_activation = linear_input_grad %d_out, %fc2_weight : f32[B, 32, 256]
+//   %activation = gelu %fc1                               : f32[B, 32, 256]
 //   %d_fc1 = gelu_grad %d_activation, %fc1                : f32[B, 32, 256]
 //   %d_fc1_bias = sum %d_fc1 {dims = [0, 1]}              : f32[256]
-// 3 ops -> several kernels, this is step 'finish'; reads d_out fc2_weight fc1, writes d_fc1 d_fc1_bias; saves 3 passes over [B, 32, 256].
-// grid = 8, block = 256, adds ceil(32*B / 128) partial results
-extern "C" __global__ void __launch_bounds__(256)
-linear_input_grad_gelu_grad_sum__f32_32_256_finish(float *__restrict__ d_fc1_bias2, const float *__restrict__ d_fc1_bias_partials, i64 B) {
-  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // eight warps share 32 columns
+// 4 ops -> several kernels, this is step 'finish'; reads d_out fc2_weight fc1, writes activation d_fc1 d_fc1_bias; saves 4 passes over [B, 32, 256].
+// grid = 8, block = 512, adds ceil(32*B / 128) partial results
+extern "C" __global__ void __launch_bounds__(512)
+linear_input_grad_gelu_gelu_grad_sum__f32_32_256_finish(float *__restrict__ d_fc1_bias2, const float *__restrict__ d_fc1_bias_partials, i64 B) {
+  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 256;
   // the sums: barriers inside, so for all threads
-  const float d_fc1_bias = columnTotal<Sum>(d_fc1_bias_partials, (((32 * B) + 127) / 128), 256, c, exists);  // f32[256]
+  const float *const parts[1] = {d_fc1_bias_partials};
+  float totals[1];
+  columnTotals<Sum>(parts, (((32 * B) + 127) / 128), 256, c, exists, totals);
+  const float d_fc1_bias = totals[0];                                           // f32[256]
   if (exists && threadIdx.x < 32) {
     store(d_fc1_bias2 + c, d_fc1_bias);
   }
@@ -1083,15 +1093,18 @@ layer_norm_grad_layer_norm_param_grad_add_sum__f32_64_rows(const float *d_ln2, c
 //   %d_mid = add %d_out, %d_mid_part                                          : f32[B, 32, 64]
 //   %d_proj_bias = sum %d_mid {dims = [0, 1]}                                 : f32[64]
 // 4 ops -> several kernels, this is step 'finish'; reads d_ln2 mid x x2 ln2_weight d_out, writes d_ln2_weight d_ln2_bias d_mid d_proj_bias; saves 5 passes over [B, 32, 64].
-// grid = 2, block = 256, adds ceil(32*B / 16) partial results
-extern "C" __global__ void __launch_bounds__(256)
+// grid = 2, block = 512, adds ceil(32*B / 16) partial results
+extern "C" __global__ void __launch_bounds__(512)
 layer_norm_grad_layer_norm_param_grad_add_sum__f32_64_finish(float *__restrict__ d_ln2_weight, float *__restrict__ d_ln2_bias, float *__restrict__ d_proj_bias2, const float *__restrict__ partials2, const float *__restrict__ partials3, const float *__restrict__ d_proj_bias_partials, i64 B) {
-  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // eight warps share 32 columns
+  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 64;
   // the sums: barriers inside, so for all threads
-  const float sum = columnTotal<Sum>(partials2, (((32 * B) + 15) / 16), 64, c, exists);  // f32[64]
-  const float sum2 = columnTotal<Sum>(partials3, (((32 * B) + 15) / 16), 64, c, exists);  // f32[64]
-  const float d_proj_bias = columnTotal<Sum>(d_proj_bias_partials, (((32 * B) + 15) / 16), 64, c, exists);  // f32[64]
+  const float *const parts[3] = {partials2, partials3, d_proj_bias_partials};
+  float totals[3];
+  columnTotals<Sum>(parts, (((32 * B) + 15) / 16), 64, c, exists, totals);
+  const float sum = totals[0];                                                  // f32[64]
+  const float sum2 = totals[1];                                                 // f32[64]
+  const float d_proj_bias = totals[2];                                          // f32[64]
   if (exists && threadIdx.x < 32) {
     store(d_ln2_weight + c, sum);
     store(d_ln2_bias + c, sum2);
@@ -1122,7 +1135,7 @@ linear_input_grad__f32_32_64_v3(const float *__restrict__ d_mid, const float *__
 //   %d_q, %d_k, %d_v = attention_grad %d_attention, %q, %k, %v, %attention, %x {causal = true, heads = 2} : f32[B, 32, 64], f32[B, 32, 64], f32[B, 32, 64]
 //   %d_qkv = concat %d_q, %d_k, %d_v               : f32[B, 32, 192]
 // 3 ops -> several kernels, this is step 'delta'; reads qkv d_attention attention x, writes d_qkv.
-// grid = ceil(64*B / 4), block = 128, a warp a row: delta = sum(dy * y)
+// grid = ceil(64*B / 4), block = 128, a warp a row: delta = sum(dy * y); on CUDA cores: the kernel tier is simt
 extern "C" __global__ void __launch_bounds__(128)
 split_attention_grad_concat__f32_32_192_delta(const float *__restrict__ d_attention, const float *__restrict__ attention, float *__restrict__ delta, i64 B) {
   const AttentionShape shape = {B, 2, 2, 32, 32,                                // batch, heads, key heads, queries, keys
@@ -1226,17 +1239,19 @@ linear_weight_grad__f32_192_64(const float *__restrict__ d_qkv, const float *__r
 // sum__f32_192_rows   (column kernel)
 //   %d_qkv_bias = sum %d_qkv {dims = [0, 1]} : f32[192]
 // 1 op -> several kernels, this is step 'rows'; reads d_qkv, writes d_qkv_bias.
-// grid = ceil(32*B / 32), block = 64, a thread has 4 columns of 32 rows
-extern "C" __global__ void __launch_bounds__(64)
+// grid = ceil(32*B / 32) * 2, block = 256, a warp has 128 columns of 4 rows
+extern "C" __global__ void __launch_bounds__(256, 4)
 sum__f32_192_rows(const float *__restrict__ d_qkv, float *__restrict__ d_qkv_bias_partials, i64 B) {
-  const i64 tile = blockIdx.x % 1, chunk = blockIdx.x / 1;
-  const i64 c = (tile * 64 + threadIdx.x) * 4;
+  const i64 tile = blockIdx.x % 2, chunk = blockIdx.x / 2;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const i64 c = tile * 128 + lane * 4;
   const i64 firstRow = chunk * 32, endRow = firstRow + 32 < (32 * B) ? firstRow + 32 : (32 * B);
   float d_qkv_bias_sum[4];
   for (int e = 0; e < 4; ++e) d_qkv_bias_sum[e] = Sum::identity<float>();
   if (c < 192) {
     // this thread's columns
-    for (i64 row = firstRow; row < endRow; ++row) {
+    #pragma unroll 4
+    for (i64 row = firstRow + warp; row < endRow; row += 8) {
       // load
       float d_qkv4[4];
       loadVector(d_qkv + row * 192 + c, d_qkv4);
@@ -1245,24 +1260,25 @@ sum__f32_192_rows(const float *__restrict__ d_qkv, float *__restrict__ d_qkv_bia
         d_qkv_bias_sum[e] += d_qkv4[e];
       }
     }
-    #pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      d_qkv_bias_partials[chunk * 192 + c + e] = d_qkv_bias_sum[e];
-    }
   }
+  // store, partial sums of this chunk of rows
+  storeColumnSums<Sum, 8, 4>(d_qkv_bias_partials + chunk * 192 + tile * 128, 192 - tile * 128, d_qkv_bias_sum);
 }
 
 // ---- sum__f32_192_finish ----
 // sum__f32_192_finish   (column kernel)
 //   %d_qkv_bias = sum %d_qkv {dims = [0, 1]} : f32[192]
 // 1 op -> several kernels, this is step 'finish'; reads d_qkv, writes d_qkv_bias.
-// grid = 6, block = 256, adds ceil(32*B / 32) partial results
-extern "C" __global__ void __launch_bounds__(256)
+// grid = 6, block = 512, adds ceil(32*B / 32) partial results
+extern "C" __global__ void __launch_bounds__(512)
 sum__f32_192_finish(float *__restrict__ d_qkv_bias2, const float *__restrict__ d_qkv_bias_partials, i64 B) {
-  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // eight warps share 32 columns
+  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 192;
   // the sums: barriers inside, so for all threads
-  const float d_qkv_bias = columnTotal<Sum>(d_qkv_bias_partials, (((32 * B) + 31) / 32), 192, c, exists);  // f32[192]
+  const float *const parts[1] = {d_qkv_bias_partials};
+  float totals[1];
+  columnTotals<Sum>(parts, (((32 * B) + 31) / 32), 192, c, exists, totals);
+  const float d_qkv_bias = totals[0];                                           // f32[192]
   if (exists && threadIdx.x < 32) {
     store(d_qkv_bias2 + c, d_qkv_bias);
   }
@@ -1378,14 +1394,17 @@ layer_norm_grad_layer_norm_param_grad_add__f32_64_rows(const float *d_ln1, const
 //   %d_ln1_weight, %d_ln1_bias = layer_norm_param_grad %d_ln1, %embedded, %x, %x2       : f32[64], f32[64]
 //   %d_embedded = add %d_mid, %d_embedded_part                                          : f32[B, 32, 64]
 // 3 ops -> several kernels, this is step 'finish'; reads d_ln1 embedded x x2 ln1_weight d_mid, writes d_ln1_weight d_ln1_bias d_embedded; saves 4 passes over [B, 32, 64].
-// grid = 2, block = 256, adds ceil(32*B / 16) partial results
-extern "C" __global__ void __launch_bounds__(256)
+// grid = 2, block = 512, adds ceil(32*B / 16) partial results
+extern "C" __global__ void __launch_bounds__(512)
 layer_norm_grad_layer_norm_param_grad_add__f32_64_finish(float *__restrict__ d_ln1_weight, float *__restrict__ d_ln1_bias, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
-  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // eight warps share 32 columns
+  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 64;
   // the sums: barriers inside, so for all threads
-  const float sum = columnTotal<Sum>(partials2, (((32 * B) + 15) / 16), 64, c, exists);  // f32[64]
-  const float sum2 = columnTotal<Sum>(partials3, (((32 * B) + 15) / 16), 64, c, exists);  // f32[64]
+  const float *const parts[2] = {partials2, partials3};
+  float totals[2];
+  columnTotals<Sum>(parts, (((32 * B) + 15) / 16), 64, c, exists, totals);
+  const float sum = totals[0];                                                  // f32[64]
+  const float sum2 = totals[1];                                                 // f32[64]
   if (exists && threadIdx.x < 32) {
     store(d_ln1_weight + c, sum);
     store(d_ln1_bias + c, sum2);
@@ -1396,17 +1415,19 @@ layer_norm_grad_layer_norm_param_grad_add__f32_64_finish(float *__restrict__ d_l
 // sum__f32_32_64_rows   (column kernel)
 //   %d_pos_weight = sum %d_embedded {dims = [0]} : f32[32, 64]
 // 1 op -> several kernels, this is step 'rows'; reads d_embedded, writes d_pos_weight.
-// grid = ceil(B / 32) * 4, block = 128, a thread has 4 columns of 32 rows
-extern "C" __global__ void __launch_bounds__(128)
+// grid = ceil(B / 128) * 16, block = 256, a warp has 128 columns of 16 rows
+extern "C" __global__ void __launch_bounds__(256, 4)
 sum__f32_32_64_rows(const float *__restrict__ d_embedded, float *__restrict__ d_pos_weight_partials, i64 B) {
-  const i64 tile = blockIdx.x % 4, chunk = blockIdx.x / 4;
-  const i64 c = (tile * 128 + threadIdx.x) * 4;
-  const i64 firstRow = chunk * 32, endRow = firstRow + 32 < B ? firstRow + 32 : B;
+  const i64 tile = blockIdx.x % 16, chunk = blockIdx.x / 16;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const i64 c = tile * 128 + lane * 4;
+  const i64 firstRow = chunk * 128, endRow = firstRow + 128 < B ? firstRow + 128 : B;
   float d_pos_weight_sum[4];
   for (int e = 0; e < 4; ++e) d_pos_weight_sum[e] = Sum::identity<float>();
   if (c < 2048) {
     // this thread's columns
-    for (i64 row = firstRow; row < endRow; ++row) {
+    #pragma unroll 4
+    for (i64 row = firstRow + warp; row < endRow; row += 8) {
       // load
       float d_embedded4[4];
       loadVector(d_embedded + row * 2048 + c, d_embedded4);
@@ -1415,24 +1436,25 @@ sum__f32_32_64_rows(const float *__restrict__ d_embedded, float *__restrict__ d_
         d_pos_weight_sum[e] += d_embedded4[e];
       }
     }
-    #pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      d_pos_weight_partials[chunk * 2048 + c + e] = d_pos_weight_sum[e];
-    }
   }
+  // store, partial sums of this chunk of rows
+  storeColumnSums<Sum, 8, 4>(d_pos_weight_partials + chunk * 2048 + tile * 128, 2048 - tile * 128, d_pos_weight_sum);
 }
 
 // ---- sum__f32_32_64_finish ----
 // sum__f32_32_64_finish   (column kernel)
 //   %d_pos_weight = sum %d_embedded {dims = [0]} : f32[32, 64]
 // 1 op -> several kernels, this is step 'finish'; reads d_embedded, writes d_pos_weight.
-// grid = 64, block = 256, adds ceil(B / 32) partial results
-extern "C" __global__ void __launch_bounds__(256)
+// grid = 64, block = 512, adds ceil(B / 128) partial results
+extern "C" __global__ void __launch_bounds__(512)
 sum__f32_32_64_finish(float *__restrict__ d_pos_weight2, const float *__restrict__ d_pos_weight_partials, i64 B) {
-  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // eight warps share 32 columns
+  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 2048;
   // the sums: barriers inside, so for all threads
-  const float d_pos_weight = columnTotal<Sum>(d_pos_weight_partials, ((B + 31) / 32), 2048, c, exists);  // f32[32, 64]
+  const float *const parts[1] = {d_pos_weight_partials};
+  float totals[1];
+  columnTotals<Sum>(parts, ((B + 127) / 128), 2048, c, exists, totals);
+  const float d_pos_weight = totals[0];                                         // f32[32, 64]
   if (exists && threadIdx.x < 32) {
     store(d_pos_weight2 + c, d_pos_weight);
   }
