@@ -72,8 +72,10 @@ void update(ir::Function &function, const DelayedScaling &recipe, bool accumulat
     amax.setName("amax." + tensor);
     amaxes.push_back({ir::ReturnKind::result, "", amax});
   }
-  auto firstUpdate = llvm::find_if(entries, [](auto &entry) { return entry.kind != ir::ReturnKind::result; });
-  entries.insert(firstUpdate, amaxes.begin(), amaxes.end()); // results stand before updates
+  if (!amaxes.empty()) { // inserting nothing would move each entry onto itself, which empties its name
+    auto firstUpdate = llvm::find_if(entries, [](auto &entry) { return entry.kind != ir::ReturnKind::result; });
+    entries.insert(firstUpdate, amaxes.begin(), amaxes.end()); // results stand before updates
+  }
   function.setReturns(entries, function.block().terminator()->location());
 }
 

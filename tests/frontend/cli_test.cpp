@@ -171,10 +171,10 @@ TEST(Cli, ProfileListsAStepsKernels) {
 TEST(Cli, CacheVerb) {
   TemporaryFolder folder;
   std::string at = " --cache " + folder.path("cache"), file = folder.path("all");
-  auto cache = llvm::cantFail(runtime::Cache::open(folder.path("cache")));
+  auto cache = llvm::cantFail(::fusor::runtime::Cache::open(folder.path("cache")));
   for (const char *name : {"a", "b", "c"})
     llvm::cantFail(
-        cache->put(*name == 'c' ? "gemm-plan" : "cubin", runtime::CacheKeyBuilder().add("n", name).key(), name));
+        cache->put(*name == 'c' ? "gemm-plan" : "cubin", ::fusor::runtime::CacheKeyBuilder().add("n", name).key(), name));
   Ran stats = fusor("cache stats --json" + at);
   ASSERT_EQ(stats.exit, 0) << stats.err;
   auto line = objects(stats.out).at(0);

@@ -110,7 +110,8 @@ std::map<std::string, double> transformerEngineScales(const llvm::json::Object &
   std::map<std::string, double> scales;
   for (const auto &entry : state) {
     llvm::SmallVector<llvm::StringRef, 8> parts;
-    entry.first.str().split(parts, '.');
+    std::string name = entry.first.str();
+    llvm::StringRef(name).split(parts, '.');
     llvm::StringRef module = parts[parts.size() - 2];
     std::vector<std::string> layers;
     if (module == "layernorm_qkv") layers = {"qkv"};
