@@ -5,6 +5,10 @@
 //   float v[8];
 //   loadVector(x + i, v);       // x + i must be aligned to the word: vectorAligned<T, 8>(x + i)
 //   storeVector(y + i, v);
+//
+//   VectorBits<bf16, 8> ahead;
+//   fetchVector(x + i, ahead);  // starts the load,
+//   unpack(ahead, v);           // waits for it
 
 // Bytes of the word that kCount elements of T move in, at most 16.
 template <class T, int kCount> struct VectorWord {
@@ -79,10 +83,14 @@ __device__ inline void storeWord(uint4 *p, uint4 w) {
 }
 #endif
 
-template <class T, int kCount> __device__ inline void loadVector(const T *p, ComputeOf<T> (&values)[kCount]) {
-  VectorBits<T, kCount> raw;
+template <class T, int kCount> __device__ inline void fetchVector(const T *p, VectorBits<T, kCount> &raw) {
 #pragma unroll
   for (int i = 0; i < VectorWord<T, kCount>::kWords; ++i) raw.words[i] = loadWord((const VectorOf<T, kCount> *)p + i);
+}
+
+template <class T, int kCount> __device__ inline void loadVector(const T *p, ComputeOf<T> (&values)[kCount]) {
+  VectorBits<T, kCount> raw;
+  fetchVector(p, raw);
   unpack(raw, values);
 }
 
