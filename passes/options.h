@@ -30,6 +30,9 @@ struct PassOptions {
   /// Micro-batches a step: @accumulate runs on all but the last, @train_step on the last. 1: no accumulation.
   int64_t accumulate = 1;
 
+  /// Cheap values that would wait for the backward pass are computed again there. Bits do not change.
+  bool recompute = true;
+
   ir::Target target;
   /// Rules and fusions that never fire, by name.
   llvm::StringSet<> disabledRules;

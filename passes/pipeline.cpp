@@ -5,6 +5,7 @@
 #include "passes/optimizer/derive.h"
 #include "passes/optimizer/optimizer.h"
 #include "passes/precision/precision.h"
+#include "passes/recompute/recompute.h"
 #include "passes/schedule/schedule.h"
 #include "passes/simplify/simplify.h"
 #include "llvm/ADT/STLExtras.h"
@@ -33,6 +34,7 @@ const Step kSteps[] = {
     {{"derive", derive, "when all casts of parameters are there, and their updates"}, true, true},
     // slot: fp8-move, fp8-fold   next to the producer, into the GEMM
     {{"layout", layout, "after the last op is made: gives each reader what it can read through"}, true, true},
+    {{"recompute", recompute, "after the last pass that merges equal ops, before each op has its kernel"}, false, true},
     {{"fusion", fusion, "last: every op becomes part of a cluster, and codegen and the run time see clusters only"},
      true,
      true},

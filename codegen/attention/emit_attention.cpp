@@ -56,6 +56,7 @@ public:
   }
 
   void backward() {
+    if (whyNoTensorCores_.empty()) return backwardMma();
     unsigned delta = set_.workspaces.size();
     set_.workspaces.push_back(Count(plan_.batch * Dim(plan_.heads) * plan_.tq * Dim(4)));
     auto lse = [&](KernelBuilder &k) { return k.input(plan_.lseInput); };
@@ -67,13 +68,13 @@ public:
       view(k, "dy_view", plan_.dy, false, plan_.tq);
       k.code().line("attentionDelta<{0}>(y_view, dy_view, {1}, shape);", plan_.headSize,
                     k.workspace(delta, "float", "delta", false));
-      k.finish(
-          {Count::ceilDiv(plan_.batch * Dim(plan_.heads) * plan_.tq, 4), 128, "a warp a row: delta = sum(dy * y)"});
+      k.finish({Count::ceilDiv(plan_.batch * Dim(plan_.heads) * plan_.tq, 4), 128,
+                "a warp a row: delta = sum(dy * y); on CUDA cores: " + whyNoTensorCores_});
     }
     int64_t rows = backwardRows(plan_.headSize);
     {
       KernelBuilder k(body_, set_, "dq");
-      inputs(k);
+      inputs(k, "attention_backward_simt.cuh");
       view(k, "dq_view", plan_.dq, true, plan_.tq);
       k.code().line("attentionQueryGrad<{0}, false>(q_view, k_view, v_view, dy_view, dq_view, {1}, {2}, shape);",
                     plan_.headSize, lse(k), k.workspace(delta, "float", "delta", true));
@@ -81,7 +82,7 @@ public:
                 "a block a tile of queries"});
     }
     KernelBuilder k(body_, set_, "dkv");
-    inputs(k);
+    inputs(k, "attention_backward_simt.cuh");
     view(k, "dk_view", plan_.dk, true, plan_.tk);
     view(k, "dv_view", plan_.dv, true, plan_.tk);
     k.code().line("attentionKeyGrad<{0}, false>(q_view, k_view, v_view, dy_view, dk_view, dv_view, {1}, {2}, shape);",
@@ -90,11 +91,50 @@ public:
               "a block a tile of keys"});
   }
 
+  void backwardMma() {
+    unsigned delta = set_.workspaces.size();
+    set_.workspaces.push_back(Count(plan_.batch * Dim(plan_.heads) * plan_.tq * Dim(4)));
+    const int64_t moving = plan_.headSize <= 64 ? 64 : 32; // AttentionBackwardMma::kMoving
+    const unsigned warps = 4;
+    const unsigned tiles = 2 * mmaTileBytes(16 * warps, plan_.headSize) + 4 * mmaTileBytes(moving, plan_.headSize);
+    const unsigned together = plan_.headSize <= 64 ? 3 : 2;
+    {
+      KernelBuilder k(body_, set_, "dq");
+      inputs(k, "attention_backward_mma.cuh");
+      view(k, "y_view", plan_.y, false, plan_.tq);
+      view(k, "dq_view", plan_.dq, true, plan_.tq);
+      k.code().line(
+          "attentionQueryGradMma<{0}, {1}>(q_view, k_view, v_view, y_view, dy_view, dq_view, {2}, {3}, shape);",
+          plan_.headSize, warps, k.input(plan_.lseInput), k.workspace(delta, "float", "delta", false));
+      k.finish({.grid = heads(plan_.heads) * Count::ceilDiv(plan_.tq, 16 * warps),
+                .block = 32 * warps,
+                .note = "a block a tile of queries, on tensor cores",
+                .sharedBytes = tiles + 16 * warps * 4,
+                .blocksTogether = together});
+    }
+    KernelBuilder k(body_, set_, "dkv");
+    inputs(k, "attention_backward_mma.cuh");
+    view(k, "dk_view", plan_.dk, true, plan_.tk);
+    view(k, "dv_view", plan_.dv, true, plan_.tk);
+    k.code().line("attentionKeyGradMma<{0}, {1}>(q_view, k_view, v_view, dy_view, dk_view, dv_view, {2}, {3}, shape);",
+                  plan_.headSize, warps, k.input(plan_.lseInput), k.workspace(delta, "float", "delta", true));
+    k.finish({.grid = heads(plan_.kvHeads) * Count::ceilDiv(plan_.tk, 16 * warps),
+              .block = 32 * warps,
+              .note = "a block a tile of keys, on tensor cores",
+              .sharedBytes = tiles + static_cast<unsigned>(4 * moving * 4),
+              .blocksTogether = together});
+  }
+
 private:
+  // Of a tensor-core block whose 16 rows a warp are `rows` in all. Eight of long rows: what takes longest there is to
+  // read the other side from L2, once for each block.
+  unsigned warpsOf(const Dim &rows) const {
+    return rows.isConstant() && rows.value() > 256 && plan_.headSize <= 64 ? 8 : 4;
+  }
   Count heads(int64_t n) const { return Count(plan_.batch * Dim(n)); }
 
-  void inputs(KernelBuilder &k) {
-    k.use("attention_backward_simt.cuh");
+  void inputs(KernelBuilder &k, llvm::StringRef file) {
+    k.use(file);
     shape(k);
     view(k, "q_view", plan_.q, false, plan_.tq);
     view(k, "k_view", plan_.k, false, plan_.tk);

@@ -6,7 +6,7 @@
 
 namespace fusor::codegen {
 
-/// Forward: one kernel. Backward: three (row dots, dq, dk with dv). Errors: the plan's; f64; a kv_length narrower than
+/// Forward: one kernel. Backward: two on tensor cores (dq with the row dots, dk with dv), three on CUDA cores. Errors: the plan's; f64; a kv_length narrower than
 /// i32.
 llvm::Error emitAttention(const FusionBody &body, const ir::Target &target, KernelSet &set);
 

@@ -51,8 +51,7 @@ template <int kHeadSize, class T> struct AttentionMmaForward {
   __device__ AttentionMmaForward(const AttentionSight &sight, i64 firstRow)
       : low(sight, firstRow + threadIdx.x % 32 / 4), high(sight, firstRow + threadIdx.x % 32 / 4 + 8) {
     largest[0] = largest[1] = -bitsToFloat(0x7f800000u), total[0] = total[1] = 0;
-#pragma unroll
-    for (int n = 0; n < kWidth / 8; ++n) sums[n][0] = sums[n][1] = sums[n][2] = sums[n][3] = 0;
+    clear(sums);
   }
 
   // Keys firstKey .. firstKey + 63. kEdge: some key is not seen by some row; `steps`: no row of this warp sees keys
@@ -60,8 +59,7 @@ template <int kHeadSize, class T> struct AttentionMmaForward {
   template <bool kEdge>
   __device__ void addKeys(const Tile &k, const Tile &v, int firstKey, int steps, const u8 *mask, float scale) {
     float scores[kKeys / 8][4]; // then weights
-#pragma unroll
-    for (int n = 0; n < kKeys / 8; ++n) scores[n][0] = scores[n][1] = scores[n][2] = scores[n][3] = 0;
+    clear(scores);
 #pragma unroll
     for (int n = 0; n < kKeys / 16; ++n) {
       if (kEdge && n >= steps) break;
@@ -155,10 +153,7 @@ __device__ inline void attentionForwardMma(HeadView<const T> q, HeadView<const T
   for (int firstKey = start; firstKey < last.high; firstKey += 64, stage ^= 1) {
     waitForCopies<0>();
     __syncthreads(); // this tile is there for all, and all are done with the one before
-    if (firstKey == start) {
-#pragma unroll
-      for (int d = 0; d < Warp::kWidth / 16; ++d) queryTile.loadLeft(warp.query[d], warpRow, d * 16);
-    }
+    if (firstKey == start) queryTile.loadLeft(warp.query, warpRow);
     if (firstKey + 64 < last.high) fetch(firstKey + 64, stage ^ 1);
     const bool all = !sight.mask && firstKey >= last.low && firstKey + 64 <= first.high;
     if (all)

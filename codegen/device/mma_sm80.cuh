@@ -29,16 +29,16 @@ __device__ inline void ldmatrix4Transposed(u32 (&matrices)[4], const void *row) 
 
 template <class T> __device__ void mma16x8x16(float (&sums)[4], const u32 (&a)[4], u32 b0, u32 b1);
 template <> __device__ inline void mma16x8x16<bf16>(float (&sums)[4], const u32 (&a)[4], u32 b0, u32 b1) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-               : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 template <> __device__ inline void mma16x8x16<f16>(float (&sums)[4], const u32 (&a)[4], u32 b0, u32 b1) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-               : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 // 16 aligned bytes from device to shared memory, in the background; zeros where they do not exist (`from` is not read).
@@ -46,6 +46,13 @@ __device__ inline void copyAsync16(void *to, const void *from, bool exists) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                :
                : "r"(sharedAddress(to)), "l"(from), "r"(exists ? 16 : 0)
+               : "memory");
+}
+// The same for 4 bytes.
+__device__ inline void copyAsync4(void *to, const void *from, bool exists) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+               :
+               : "r"(sharedAddress(to)), "l"(from), "r"(exists ? 4 : 0)
                : "memory");
 }
 // The copies since the last commit become a group; this thread waits until at most kInFlight newest groups are missing.
@@ -80,6 +87,22 @@ template <> __device__ inline u32 packedPair<f16>(float low, float high) {
 }
 #endif
 
+// Sums[16][16 * kSteps], rounded to T, as the left operand of a further product.
+template <class T, int kSteps>
+__device__ inline void packLeft(u32 (&left)[kSteps][4], const float (&sums)[2 * kSteps][4]) {
+#pragma unroll
+  for (int k = 0; k < kSteps; ++k)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      left[k][2 * half] = packedPair<T>(sums[2 * k + half][0], sums[2 * k + half][1]);
+      left[k][2 * half + 1] = packedPair<T>(sums[2 * k + half][2], sums[2 * k + half][3]);
+    }
+}
+template <int kTiles> __device__ inline void clear(float (&sums)[kTiles][4]) {
+#pragma unroll
+  for (int n = 0; n < kTiles; ++n) sums[n][0] = sums[n][1] = sums[n][2] = sums[n][3] = 0;
+}
+
 // [kRows][kColumns] of T in shared memory. Columns are padded with zeros to a multiple of 16, rows to an odd number of
 // 16-byte groups, so that eight neighbouring rows of ldmatrix meet no bank conflict. For blocks of kThreads threads.
 template <class T, int kRows, int kColumns, int kThreads> struct MmaTile {
@@ -87,7 +110,7 @@ template <class T, int kRows, int kColumns, int kThreads> struct MmaTile {
   static constexpr int kWidth = (kColumns + 15) / 16 * 16;
   static constexpr int kPitch = kWidth + 8;
   static constexpr int kGroups = kWidth / 8;
-  T elements[kRows * kPitch];
+  alignas(16) T elements[kRows * kPitch];
 
   __device__ const T *at(int row, int column) const { return elements + row * kPitch + column; }
 
@@ -102,22 +125,59 @@ template <class T, int kRows, int kColumns, int kThreads> struct MmaTile {
       copyAsync16(elements + row * kPitch + group * 8, source + row * rowStride + group * 8, exists);
     }
   }
-  // Rows row .. row + 15, columns column .. column + 15 as an `a`.
+  // Rows row .. row + 15, columns column .. column + 15 as an `a`, and all columns as `a`s for the products below.
   __device__ void loadLeft(u32 (&a)[4], int row, int column) const {
-    const int lane = threadIdx.x % 32;
-    ldmatrix4(a, at(row + lane % 16, column + lane / 16 * 8));
+    ldmatrix4(a, at(row + threadIdx.x % 16, column + threadIdx.x % 32 / 16 * 8));
   }
-  // The same elements as two `b`s whose columns are tile rows row .. row + 7 (b[0], b[1]) and row + 8 .. row + 15
-  // (b[2], b[3]), and whose rows are tile columns: for a · tileᵀ.
+  __device__ void loadLeft(u32 (&left)[kWidth / 16][4], int row) const {
+#pragma unroll
+    for (int d = 0; d < kWidth / 16; ++d) loadLeft(left[d], row, d * 16);
+  }
+  // Rows row .. row + 15, columns column .. column + 15 as two `b`s each. Transposed: b[0], b[1] have rows row .. row +
+  // 7 as their columns, b[2], b[3] the next eight. Plain: b[0], b[1] have columns column .. column + 7, and so on.
   __device__ void loadRightTransposed(u32 (&b)[4], int row, int column) const {
     const int lane = threadIdx.x % 32;
     ldmatrix4(b, at(row + lane % 8 + lane / 16 * 8, column + lane / 8 % 2 * 8));
   }
-  // The same elements as two `b`s whose rows are tile rows, and whose columns are tile columns column .. column + 7 and
-  // column + 8 .. column + 15: for a · tile.
   __device__ void loadRight(u32 (&b)[4], int row, int column) const {
-    const int lane = threadIdx.x % 32;
-    ldmatrix4Transposed(b, at(row + lane % 16, column + lane / 16 * 8));
+    ldmatrix4Transposed(b, at(row + threadIdx.x % 16, column + threadIdx.x % 32 / 16 * 8));
+  }
+  // sums[16][8 * kTiles] += left[16][kWidth] · (rows row .. row + 8 * kTiles - 1)ᵀ
+  template <int kTiles>
+  __device__ void addTransposed(float (*sums)[4], const u32 (&left)[kWidth / 16][4], int row) const {
+#pragma unroll
+    for (int d = 0; d < kWidth / 16; ++d) addColumns<kTiles>(sums, left[d], row, d * 16);
+  }
+  // The same with rows leftRow .. leftRow + 15 of another tile, read on the way: four registers instead of kWidth / 4.
+  template <int kTiles, class Left>
+  __device__ void addTransposed(float (*sums)[4], const Left &left, int leftRow, int row) const {
+#pragma unroll
+    for (int d = 0; d < kWidth / 16; ++d) {
+      u32 a[4];
+      left.loadLeft(a, leftRow, d * 16);
+      addColumns<kTiles>(sums, a, row, d * 16);
+    }
+  }
+  template <int kTiles> __device__ void addColumns(float (*sums)[4], const u32 (&a)[4], int row, int column) const {
+#pragma unroll
+    for (int n = 0; n < kTiles / 2; ++n) {
+      u32 b[4];
+      loadRightTransposed(b, row + n * 16, column);
+      mma16x8x16<T>(sums[2 * n], a, b[0], b[1]);
+      mma16x8x16<T>(sums[2 * n + 1], a, b[2], b[3]);
+    }
+  }
+  // sums[16][kWidth] += left[16][16 * kSteps] · (rows row .. row + 16 * kSteps - 1)
+  template <int kSteps> __device__ void add(float (&sums)[kWidth / 8][4], const u32 (*left)[4], int row) const {
+#pragma unroll
+    for (int k = 0; k < kSteps; ++k)
+#pragma unroll
+      for (int d = 0; d < kWidth / 16; ++d) {
+        u32 b[4];
+        loadRight(b, row + k * 16, d * 16);
+        mma16x8x16<T>(sums[2 * d], left[k], b[0], b[1]);
+        mma16x8x16<T>(sums[2 * d + 1], left[k], b[2], b[3]);
+      }
   }
 
   // Rows row .. row + 15 of sums[kWidth / 8] (of one warp, times `low` for rows group, `high` for rows group + 8),

@@ -4,7 +4,7 @@
 //
 //   float v[8];
 //   loadVector(x + i, v);       // x + i must be aligned to the word: vectorAligned<T, 8>(x + i)
-//   storeVector(y + i, v);
+//   storeVector(y + i, v);    // both: global memory alone
 //
 //   VectorBits<bf16, 8> ahead;
 //   fetchVector(x + i, ahead);  // starts the load,
@@ -69,7 +69,7 @@ template <int kCount> __device__ inline void pack(VectorBits<bf16, kCount> &raw,
 #endif
 
 // Words of 16 bytes in global memory as PTX, which the compiler can neither split nor put off until their first use:
-// all loads of a loop's turn are on their way before it computes.
+// all loads of a loop's turn are on their way before it computes. Shared memory: readVector.
 template <class Word> __device__ inline Word loadWord(const Word *p) { return *p; }
 template <class Word> __device__ inline void storeWord(Word *p, Word word) { *p = word; }
 #ifdef __CUDA_ARCH__
@@ -91,6 +91,14 @@ template <class T, int kCount> __device__ inline void fetchVector(const T *p, Ve
 template <class T, int kCount> __device__ inline void loadVector(const T *p, ComputeOf<T> (&values)[kCount]) {
   VectorBits<T, kCount> raw;
   fetchVector(p, raw);
+  unpack(raw, values);
+}
+
+// The same from shared memory.
+template <class T, int kCount> __device__ inline void readVector(const T *p, ComputeOf<T> (&values)[kCount]) {
+  VectorBits<T, kCount> raw;
+#pragma unroll
+  for (int i = 0; i < VectorWord<T, kCount>::kWords; ++i) raw.words[i] = ((const VectorOf<T, kCount> *)p)[i];
   unpack(raw, values);
 }
 

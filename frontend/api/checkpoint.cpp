@@ -97,6 +97,11 @@ llvm::Error writeAll(runtime::Program &program, StringRef folder, llvm::json::Ob
   for (const char *file : {kModel, kOptimizer, kFp8})
     if (auto error = writeTensors(program, folder, file, metadata)) return error;
   info["format_version"] = kCheckpointVersion;
+  if (runtime::GemmPlans plans = program.gemmPlans(); !plans.text.empty()) {
+    llvm::json::Object text;
+    for (const auto &[shape, plan] : plans.text) text[shape] = plan;
+    info["gemm_plans"] = llvm::json::Object{{"environment", plans.environment}, {"plans", std::move(text)}};
+  }
   auto json = runtime::AtomicFile::create(inFolder(folder, kInfo));
   if (!json) return json.takeError();
   if (auto error = json->write(StringRef(llvm::formatv("{0:2}\n", llvm::json::Value(std::move(info))).str())))
@@ -122,6 +127,18 @@ llvm::Error fill(runtime::Program &program, const ir::Persistent &p, const runti
     for (int64_t i = 0, n = type->elements(); i < n; ++i)
       ir::storeElement(type->dtype, bytes.data(), i, ir::loadElement(tensor.info.dtype, tensor.bytes.data(), i));
   return program.writePersistent(p.name, bytes);
+}
+
+/// What is not as saveCheckpoint writes it is left out: then algorithms are chosen anew.
+void adoptPlans(runtime::Program &program, StringRef folder) {
+  auto info = readCheckpointInfo(folder);
+  if (!info) return llvm::consumeError(info.takeError());
+  const llvm::json::Object *kept = info->getObject("gemm_plans");
+  const llvm::json::Object *text = kept ? kept->getObject("plans") : nullptr;
+  if (!text) return;
+  runtime::GemmPlans plans{kept->getString("environment").getValueOr("").str(), {}};
+  for (const auto &[shape, plan] : *text) plans.text[shape.str()] = plan.getAsString().getValueOr("").str();
+  program.adoptGemmPlans(plans);
 }
 
 llvm::Error fillParameters(runtime::Program &program, const runtime::SafetensorsFile &file, StringRef path) {
@@ -179,6 +196,7 @@ llvm::Error loadCheckpoint(runtime::Program &program, StringRef folder, bool sta
   if (!model) return model.takeError();
   if (auto error = fillParameters(program, *model, path)) return error;
   if (!states) return llvm::Error::success();
+  adoptPlans(program, folder);
   std::string problems;
   for (const char *name : {kOptimizer, kFp8}) {
     path = currentFile(folder, name);

@@ -1,5 +1,6 @@
 #include "frontend/api/errors.h"
 #include "runtime/checkpoint/file_error.h"
+#include "runtime/cuda/nvrtc.h"
 #include "runtime/execute/run_error.h"
 #include <cstdio>
 
@@ -19,6 +20,7 @@ Error toPublic(llvm::Error error) {
     if (e.isA<runtime::FileError>() && static_cast<const runtime::FileError &>(e).isWrite()) own = ErrorKind::output;
     if (e.isA<runtime::OutOfMemoryError>()) own = ErrorKind::memory;
     if (e.isA<runtime::DeviceError>()) own = ErrorKind::device;
+    if (e.isA<runtime::KernelCompileError>()) own = ErrorKind::device;
     if (e.isA<runtime::CancelledError>()) own = ErrorKind::interrupted;
     if (kind == ErrorKind::none) kind = own;
     if (!text.empty()) text += "\n";

@@ -3,6 +3,7 @@
 #include "frontend/api/compile_module.h"
 #include "frontend/api/config_file.h"
 #include "frontend/api/errors.h"
+#include "frontend/bench/median.h"
 #include "ir/ops/counter_rng.h"
 #include "llvm/ADT/STLExtras.h"
 #include <chrono>
@@ -66,34 +67,50 @@ llvm::Expected<Generated> generate(const GenerateSettings &s, llvm::function_ref
   CompileRequest request(s.device);
   request.passes.precision = s.precision;
   request.passes.function = "decode";
-  auto compiled = compileModule(nn::gptDecoding(*config), *device, std::move(request));
+  auto module = s.keepsCache ? nn::gptDecoding(*config) : nn::gptDecodingAll(*config);
+  auto compiled = compileModule(std::move(module), *device, std::move(request));
   if (!compiled) return compiled.takeError();
   runtime::Program &program = *compiled->program;
   if (auto error = program.initialize(0)) return error; // the caches: zeros
   if (auto error = loadCheckpoint(program, s.checkpoint, /*states=*/false)) return error;
 
   Generated result{.prompt = *prompt, .isText = config->vocab == 256, .device = device->name};
-  std::vector<int32_t> next = *prompt;
+  // With a cache the prompt goes in at once, then token by token; without, all of it in the places it has anyway.
+  std::vector<int32_t> given = *prompt;
+  if (!s.keepsCache) given.resize(config->context);
   std::vector<float> logits(config->vocab);
+  std::vector<double> times;
+  auto length = static_cast<int64_t>(prompt->size()); // of the sequence so far
   int32_t position = 0;
   for (int64_t made = 0; made < s.newTokens; ++made) {
-    auto rows = static_cast<int64_t>(next.size());
-    if (position + rows > config->context) {
+    if (length > config->context) {
       result.contextFull = true;
       break;
     }
     auto start = std::chrono::steady_clock::now();
-    runtime::TensorView tokens{ir::DType::i32, {1, rows}, next.data()}, at{ir::DType::i32, {}, &position};
+    if (!s.keepsCache) position = static_cast<int32_t>(length - 1);
+    runtime::TensorView tokens{ir::DType::i32, {1, static_cast<int64_t>(given.size())}, given.data()};
+    runtime::TensorView at{ir::DType::i32, {}, &position};
     runtime::TensorView out{ir::DType::f32, {1, config->vocab}, logits.data()};
     if (auto error = program.run("decode", {tokens, at}, {out})) return error;
     double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-    (made == 0 ? result.promptMs : result.msPerToken) += ms;
-    position += static_cast<int32_t>(rows);
-    next = {pick(logits, s, made)};
-    result.tokens.push_back(next[0]);
-    onToken(next[0]);
+    if (made == 0)
+      result.promptMs = ms;
+    else
+      times.push_back(ms);
+    int32_t token = pick(logits, s, made);
+    position = static_cast<int32_t>(length); // of what comes next
+    if (s.keepsCache)
+      given = {token};
+    else if (length < config->context)
+      given[length] = token;
+    ++length;
+    result.tokens.push_back(token);
+    onToken(token);
   }
-  if (result.tokens.size() > 1) result.msPerToken /= static_cast<double>(result.tokens.size() - 1);
+  result.msPerToken = medianOf(times);
+  result.compiled = program.compileStats().compiled;
+  result.kernels = program.kernelsPerRun(), result.launches = program.launchesPerRun();
   result.plans = program.plansBuilt();
   return result;
 }

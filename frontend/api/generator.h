@@ -17,6 +17,7 @@ struct GenerateSettings {
   double temperature = 0; // 0: the most likely token, the first of equals
   int64_t topK = 0;       // 0: all
   uint64_t seed = 0;
+  bool keepsCache = true; // of keys and values; else each token reads all tokens before it again
   ir::DType precision = ir::DType::bf16;
   DeviceSettings device = {};
 };
@@ -25,8 +26,10 @@ struct Generated {
   std::vector<int32_t> prompt = {}, tokens = {}; // `tokens` are the new ones
   bool isText = false;                           // the model's tokens are bytes
   bool contextFull = false;                      // stopped early: the context has no place left
-  double promptMs = 0, msPerToken = 0;
-  unsigned plans = 0; // memory plans made; more tokens make no more
+  double promptMs = 0, msPerToken = 0;           // the first token, with the whole prompt; median of the others
+  unsigned plans = 0;                            // memory plans made; more tokens make no more
+  unsigned compiled = 0, kernels = 0;            // in this process; of a token
+  unsigned launches = 0;                         // of a token
   std::string device = {};
 };
 

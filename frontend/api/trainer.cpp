@@ -1,10 +1,10 @@
 #include "frontend/api/trainer.h"
 #include "frontend/api/checkpoint.h"
 #include "frontend/api/compile_module.h"
-#include "frontend/api/config_file.h"
 #include "frontend/api/data.h"
 #include "frontend/api/dump.h"
 #include "frontend/api/errors.h"
+#include "frontend/bench/median.h"
 #include "llvm/ADT/STLExtras.h"
 #include <chrono>
 #include <cmath>
@@ -64,12 +64,6 @@ std::map<std::string, int> countGemms(const ir::Module &module) {
   return counts;
 }
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  llvm::sort(values);
-  return values[values.size() / 2];
-}
-
 /// One compiled run: the program, its buffers, and how a step and an evaluation go.
 class Run {
 public:
@@ -78,7 +72,7 @@ public:
         tokens_(rows_ * s.config.context), targets_(tokens_.size()) {}
 
   runtime::Program &program() { return *compiled_.program; }
-  double hostUsPerStep() const { return 1000 * median(hostMs_); }
+  double hostUsPerStep() const { return 1000 * medianOf(hostMs_); }
 
   /// A step whose loss has been read.
   struct Done {
@@ -140,6 +134,18 @@ public:
     return std::optional<double>(sum / static_cast<double>(count));
   }
 
+  /// One more step on the tokens at hand, each launch by itself. The first such step makes the graph with its events.
+  llvm::Expected<std::vector<runtime::StepTime>> profile() {
+    program().setProfiling(true);
+    constexpr int kSteps = 3;
+    float loss = 0;
+    for (int i = 0; i < kSteps; ++i)
+      if (auto error =
+              program().run("train_step", {view(tokens_, rows_), view(targets_, rows_)}, {{ir::DType::f32, {}, &loss}}))
+        return error;
+    return program().stepTimes();
+  }
+
   llvm::Error dump() {
     ir::SymbolValues symbols;
     symbols["B"] = rows_;
@@ -185,63 +191,13 @@ llvm::Expected<Compiled> compileTraining(const TrainSettings &s, const ChosenDev
   request.pipeline = passes::PipelineKind::train;
   request.passes.precision = s.precision;
   request.passes.accumulate = s.accumulate;
+  request.passes.recompute = s.recompute;
   passes::AdamW &adamw = request.passes.optimizer;
   adamw.lr = s.lr, adamw.weightDecay = s.weightDecay, adamw.noDecay = s.noDecay, adamw.clipNorm = s.clipNorm;
-  request.program.profile = !s.device.dumpDir.empty();
   return compileModule(nn::gptForward(s.config), device, std::move(request));
 }
 
 } // namespace
-
-llvm::json::Object checkpointInfo(const TrainSettings &s, int64_t step) {
-  return llvm::json::Object{
-      {"config", toJson(s.config)},
-      {"recipe",
-       llvm::json::Object{{"precision", ir::name(s.precision)},
-                          {"batch", s.batch},
-                          {"accumulate", s.accumulate},
-                          {"lr", s.lr},
-                          {"schedule", s.schedule == Schedule::cosine ? "cosine" : "constant"},
-                          {"warmup", s.warmup},
-                          {"weight_decay", s.weightDecay},
-                          {"no_decay", s.noDecay},
-                          {"clip_norm", s.clipNorm ? llvm::json::Value(*s.clipNorm) : llvm::json::Value(nullptr)},
-                          {"data", s.data},
-                          {"eval", s.heldPercent}}},
-      {"step", step},
-      {"seed", static_cast<int64_t>(s.seed)}};
-}
-
-llvm::Error fromCheckpointInfo(TrainSettings &s, const llvm::json::Object &info) {
-  const llvm::json::Object *config = info.getObject("config"), *recipe = info.getObject("recipe");
-  auto seed = info.getInteger("seed");
-  if (!config || !recipe || !seed)
-    return inputError("checkpoint.json: needs \"config\", \"recipe\" and \"seed\"; was it written by `fusor train`?");
-  auto loaded = configFromJson(*config, "checkpoint.json, \"config\"");
-  if (!loaded) return loaded.takeError();
-  s.config = *loaded;
-  s.seed = static_cast<uint64_t>(*seed);
-  auto precision = ir::parseDType(recipe->getString("precision").getValueOr(""));
-  if (!precision) return inputError("checkpoint.json: \"recipe\" has no known \"precision\"");
-  s.precision = *precision;
-  auto integer = [&](const char *key, int64_t &to) {
-    if (auto value = recipe->getInteger(key)) to = *value;
-  };
-  auto number = [&](const char *key, double &to) {
-    if (auto value = recipe->getNumber(key)) to = *value;
-  };
-  auto text = [&](const char *key, std::string &to) {
-    if (auto value = recipe->getString(key)) to = value->str();
-  };
-  integer("batch", s.batch), integer("accumulate", s.accumulate), integer("warmup", s.warmup);
-  number("lr", s.lr), number("weight_decay", s.weightDecay), number("eval", s.heldPercent);
-  text("no_decay", s.noDecay), text("data", s.data);
-  if (auto value = recipe->getNumber("clip_norm")) s.clipNorm = *value;
-  s.schedule = recipe->getString("schedule").getValueOr("") == "cosine" ? Schedule::cosine : Schedule::constant;
-  if (s.batch < 1 || s.accumulate < 1)
-    return inputError("checkpoint.json: \"batch\" and \"accumulate\" must be positive");
-  return llvm::Error::success();
-}
 
 llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents &events) {
   TrainSettings s = given;
@@ -273,10 +229,15 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
   TrainSummary summary;
   summary.device = device->name, summary.compileMs = compiled->compileMs;
   summary.compiled = compiled->program->compileStats().compiled;
-  for (const std::string &note : compiled->program->compileStats().notes) events.note(note);
   summary.firstStep = start + 1, summary.lastStep = start;
   Run run(s, std::move(*data), std::move(*compiled));
   runtime::Program &program = run.program();
+  size_t told = 0; // of the program's notes
+  auto tellNotes = [&] {
+    const auto &notes = program.compileStats().notes;
+    for (; told < notes.size(); ++told) events.note(notes[told]);
+  };
+  tellNotes();
   if (auto error = program.initialize(s.seed)) return error;
   if (!s.initFile.empty())
     if (auto error = loadParameters(program, s.initFile)) return error;
@@ -321,6 +282,7 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
     auto before = run.start(step);
     if (!before) return before.takeError();
     report(*before);
+    tellNotes();
     if (s.saveEvery > 0 && step % s.saveEvery == 0) {
       if (auto error = finish()) return error;
       if (auto error = save(step)) return error;
@@ -332,17 +294,22 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
   if (saved != summary.lastStep)
     if (auto error = save(summary.lastStep)) return error;
   summary.launchesPerStep = program.launchesPerRun(), summary.kernels = program.kernelsPerRun();
-  if (!s.device.dumpDir.empty() && !times.empty())
-    if (auto error = run.dump()) return error;
   if (!summary.interrupted) {
     auto evaluated = run.evaluate();
     if (!evaluated) return evaluated.takeError();
     summary.evalLoss = *evaluated;
   }
+  if ((s.profile || !s.device.dumpDir.empty()) && !times.empty()) {
+    auto profile = run.profile();
+    if (!profile) return profile.takeError();
+    if (s.profile) summary.profile = std::move(*profile);
+    if (!s.device.dumpDir.empty())
+      if (auto error = run.dump()) return error;
+  }
 
-  summary.msPerStep = median(times);
+  summary.msPerStep = medianOf(times);
   summary.hostUsPerStep = run.hostUsPerStep();
-  summary.peakBytes = program.peakBytes();
+  summary.peakBytes = program.peakBytes(), summary.timedGemms = program.compileStats().timedGemms;
   summary.gemms = countGemms(program.module());
   for (const runtime::Fallback &fallback : program.fallbacks())
     summary.fallbacks.push_back(fallback.where + ": " + fallback.reason);

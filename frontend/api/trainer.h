@@ -4,6 +4,7 @@
 #include "frontend/api/schedule.h"
 #include "frontend/nn/modules.h"
 #include "ir/types/dtype.h"
+#include "runtime/execute/program.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
@@ -18,6 +19,7 @@ struct TrainSettings {
   std::optional<int64_t> steps; // up to this step, resumed ones included; absent: all of the tokens file, else 60
   int64_t batch = 16;           // sequences a step
   int64_t accumulate = 1;       // micro-batches they are divided into
+  bool recompute = true;        // cheap values again in the backward pass, where that saves memory
   double lr = 3e-4, weightDecay = 0.01;
   Schedule schedule = Schedule::constant;
   int64_t warmup = 0;
@@ -30,6 +32,7 @@ struct TrainSettings {
   std::string tokensFile, initFile; // empty: none
   std::string saveFolder, resumeFolder;
   int64_t saveEvery = 0; // 0: at the end only
+  bool profile = false;  // at the end one more step, each launch by itself; nothing is kept of it
   DeviceSettings device;
 };
 
@@ -59,9 +62,10 @@ struct TrainSummary {
   double msPerStep = 0; // median
   double compileMs = 0, hostUsPerStep = 0;
   int64_t peakBytes = 0;
-  unsigned launchesPerStep = 0, kernels = 0, compiled = 0;
+  unsigned launchesPerStep = 0, kernels = 0, compiled = 0, timedGemms = 0;
   std::map<std::string, int> gemms; // by operand dtype: {"bf16": 24, "f32": 3, "fp8": 0}
   std::vector<std::string> fallbacks;
+  std::vector<runtime::StepTime> profile;
 };
 
 llvm::Expected<TrainSummary> train(const TrainSettings &settings, const TrainEvents &events);

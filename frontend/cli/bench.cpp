@@ -1,213 +1,188 @@
-// fusor bench: time a training step, or one part, on this device.
+// fusor bench: time a training step, or one kind of kernel, on this device.
 //
-// The roofline is measured, not looked up: the best f32 GEMM and the best copy this device does right now give the
-// least time for a part's operations and bytes; `roofline` is that time over the time it took.
-#include "frontend/api/compile_module.h"
+// The roofline is measured, not looked up: the best GEMM of that precision and the best copy this device does right
+// now give the least time for a part's operations and bytes; `roofline` is that time over the time it took.
 #include "frontend/api/config_file.h"
-#include "frontend/api/tensor_files.h"
+#include "frontend/bench/cases.h"
+#include "frontend/bench/step_timing.h"
 #include "frontend/builder/graph_state.h"
 #include "frontend/cli/console.h"
 #include "frontend/cli/load_module.h"
+#include "frontend/cli/profile_table.h"
 #include "frontend/cli/verbs.h"
-#include "ir/graph/bug.h"
-#include "ir/ops/flops.h"
-#include "llvm/ADT/STLExtras.h"
+#include "frontend/nn/modules.h"
 
 namespace fusor::frontend::cli {
 namespace {
 
-/// A module, the function of it to time, and how to call it.
-struct Job {
-  std::string what, shape; // as printed: "gemm", "m=2048 n=2048 k=2048"
-  std::unique_ptr<ir::Module> module;
-  passes::PipelineKind pipeline = passes::PipelineKind::infer;
-  std::string function = "forward";
-  ir::SymbolValues symbols = {};
-};
-
-struct Timing {
-  double ms = 0, minMs = 0, maxMs = 0; // median, least, most
-  double flops = 0, bytes = 0;
-  int64_t peakBytes = 0;
-};
-
-/// Numbers in [-1, 1], or small whole ones, that depend on their place alone.
-HostTensor filled(const ir::TensorType &type, const ir::SymbolValues &symbols) {
-  HostTensor tensor{type.dtype, {}, {}};
-  for (const ir::Dim &d : type.shape) tensor.shape.push_back(*d.evaluate(symbols));
-  tensor.bytes.resize(tensor.view().bytes());
-  for (int64_t i = 0, n = tensor.elements(); i < n; ++i) {
-    double value =
-        ir::isInteger(type.dtype) ? static_cast<double>(i % 7) : static_cast<double>(i * 37 % 255 - 127) / 128;
-    ir::storeElement(type.dtype, tensor.bytes.data(), i, value);
-  }
-  return tensor;
-}
-
-llvm::Expected<Timing> timeJob(Job job, const CommonOptions &common, const ChosenDevice &device, ir::DType precision,
-                               int64_t warmup, int64_t iterations) {
-  CompileRequest request(deviceSettings(common));
-  request.pipeline = job.pipeline;
-  request.passes.precision = precision;
-  auto compiled = compileModule(std::move(job.module), device, std::move(request));
-  if (!compiled) return compiled.takeError();
-  runtime::Program &program = *compiled->program;
-  if (auto error = program.initialize(common.seed)) return error;
-  const ir::Function &function = *program.module().function(job.function);
-  std::vector<HostTensor> inputs, outputs;
-  std::vector<runtime::TensorView> inputViews, outputViews;
-  for (ir::Value argument : function.block().arguments()) inputs.push_back(filled(argument.type(), job.symbols));
-  for (HostTensor &t : inputs) inputViews.push_back(t.view());
-  auto types = program.resultTypes(job.function, job.symbols);
-  if (!types) return types.takeError();
-  for (const runtime::TensorView &type : *types)
-    outputs.push_back({type.dtype, type.shape, std::vector<char>(type.bytes())});
-  for (HostTensor &t : outputs) outputViews.push_back(t.view());
-
-  std::vector<double> times;
-  for (int64_t i = 0; i < warmup + iterations; ++i) {
-    Stopwatch watch;
-    if (auto error = program.run(job.function, inputViews, outputViews)) return error;
-    if (i >= warmup) times.push_back(watch.ms());
-  }
-  llvm::sort(times);
-  Timing timing{.ms = times[times.size() / 2], .minMs = times.front(), .maxMs = times.back()};
-  timing.flops = ir::contractionFlops(function, job.symbols);
-  for (const runtime::KernelInfo &kernel : program.kernels())
-    if (kernel.function == job.function) timing.bytes += static_cast<double>(kernel.bytes);
-  timing.peakBytes = program.peakBytes();
-  return timing;
-}
-
-/// A module of one small graph; `build` adds it to @forward.
-template <typename Build> std::unique_ptr<ir::Module> moduleOf(llvm::StringRef name, Build build) {
-  Builder b(name.str());
-  build(b);
-  auto module = finish(b);
-  if (!module) FUSOR_BUG("bench builds a wrong graph: {0}", llvm::toString(module.takeError()));
-  return std::move(*module);
-}
-
-Job gemm(int64_t m, int64_t n, int64_t k) {
-  return {"gemm", llvm::formatv("m={0} n={1} k={2}", m, n, k), moduleOf("gemm", [&](Builder &b) {
-            b.output(linear(b.input("x", f32, {m, k}), b.param("weight", f32, {n, k}, Init::normal(0.02))));
-          })};
-}
-
-Job norm(int64_t rows, int64_t columns) {
-  return {"norm", llvm::formatv("rows={0} columns={1}", rows, columns), moduleOf("norm", [&](Builder &b) {
-            nn::LayerNorm ln(b, "ln", columns);
-            b.output(ln(b.input("x", f32, {rows, columns})));
-          })};
-}
-
-Job quantize(int64_t rows, int64_t columns) {
-  return {"quantize", llvm::formatv("rows={0} columns={1}", rows, columns), moduleOf("quantize", [&](Builder &b) {
-            Value scale = b.state("x.scale", f32, {}, Init::constant(1));
-            auto q = b.ops("quantize", {b.input("x", f32, {rows, columns}), scale});
-            b.output(b.op("dequantize", {q[0]}));
-          })};
-}
-
-Job attentionJob(const BenchOptions &o) {
-  int64_t kv = o.kvHeads ? o.kvHeads : o.heads;
-  auto shape = llvm::formatv("batch={0} heads={1} kv_heads={2} seq={3} head_size={4} causal={5} window={6}", o.batch,
-                             o.heads, kv, o.sequence, o.headSize, o.causal, o.window);
-  return {"attention", shape, moduleOf("attention", [&](Builder &b) {
-            Value q = b.input("q", f32, {o.batch, o.sequence, o.heads * o.headSize});
-            Value k = b.input("k", f32, {o.batch, o.sequence, kv * o.headSize});
-            Value v = b.input("v", f32, {o.batch, o.sequence, kv * o.headSize});
-            b.output(
-                attention(q, k, v, {.heads = o.heads, .kvHeads = o.kvHeads, .causal = o.causal, .window = o.window}));
-          })};
-}
-
-llvm::Expected<Job> makeJob(const BenchOptions &o) {
-  if (o.what == "gemm") return gemm(o.m, o.n, o.k);
-  if (o.what == "norm") return norm(o.rows, o.columns);
-  if (o.what == "quantize") return quantize(o.rows, o.columns);
-  if (o.what == "attention") {
-    if (o.kvHeads > 0 && o.heads % o.kvHeads)
-      return failure(ErrorKind::usage, "--kv-heads {0} must divide --heads {1}", o.kvHeads, o.heads);
-    return attentionJob(o);
-  }
-  auto config = loadConfig(o.config);
-  if (!config) return config.takeError();
-  Job job{o.what, o.config, nullptr};
-  job.symbols["B"] = o.batch;
-  if (o.what == "train") {
-    job.module = nn::gptForward(*config, "minigpt", std::max<int64_t>(o.batch, 4096));
-    job.pipeline = passes::PipelineKind::train, job.function = "train_step";
-    return job;
-  }
-  job.module = moduleOf("minigpt", [&](Builder &b) {
-    Value tokens = b.input("tokens", i32, {dim("B", 1, std::max<int64_t>(o.batch, 4096)), config->context});
-    b.output(nn::gpt(b, tokens, *config), "logits");
-  });
-  return job;
-}
+using bench::AttentionDims, bench::GemmDims, bench::KernelCase, bench::RowShape, bench::StepCase;
 
 struct Roofline {
   double flopsPerMs = 0, bytesPerMs = 0;
-  /// The part of the least possible time in `timing`.
-  double share(const Timing &timing) const {
-    return std::max(timing.flops / flopsPerMs, timing.bytes / bytesPerMs) / timing.ms;
+  /// The part of the least possible time in `ms`.
+  double share(double flops, double bytes, double ms) const {
+    return std::max(flops / flopsPerMs, bytes / bytesPerMs) / ms;
   }
 };
-llvm::Expected<Roofline> measureRoofline(const CommonOptions &common, const ChosenDevice &device) {
-  CommonOptions quiet = common;
-  quiet.dump.clear();
-  auto product = timeJob(gemm(1024, 1024, 1024), quiet, device, ir::DType::f32, 1, 5);
-  if (!product) return product.takeError();
-  constexpr int64_t kElements = 1 << 22; // larger than caches: 16 MiB in, 16 MiB out
-  auto copied =
-      timeJob({"copy", "", moduleOf("copy", [&](Builder &b) { b.output(b.input("x", f32, {kElements}) * 2.0); })},
-              quiet, device, ir::DType::f32, 1, 5);
-  if (!copied) return copied.takeError();
-  return Roofline{product->flops / product->minMs, 2.0 * 4 * kElements / copied->minMs};
+
+/// How often, and on what.
+struct Bench {
+  Console &console;
+  const CommonOptions &common;
+  const BenchOptions &options;
+  ChosenDevice device;
+  bool isGpu = false;
+  unsigned rounds = 0, launches = 0; // of kernels
+
+  llvm::Expected<Roofline> measureRoofline(ir::DType precision) const;
+  llvm::Error kernels(llvm::ArrayRef<KernelCase> cases, const Roofline &roofline) const;
+  llvm::Error step(ir::DType precision, const Roofline &roofline) const;
+  std::vector<KernelCase> cases(ir::DType precision) const;
+};
+
+llvm::Expected<Roofline> Bench::measureRoofline(ir::DType precision) const {
+  int64_t n = isGpu ? 8192 : 1024;
+  DeviceSettings settings = deviceSettings(common);
+  settings.dumpDir.clear();
+  auto product = bench::gemmCases(precision, GemmDims{"", n, n, n}, device, false);
+  auto timing = bench::timeKernel(product.front(), settings, device, rounds, isGpu ? 4 : 2);
+  if (!timing) return timing.takeError();
+  return Roofline{1000 * timing->flops / timing->minUs, 1000 * timing->bytes / timing->copyUs};
+}
+
+llvm::Error Bench::kernels(llvm::ArrayRef<KernelCase> cases, const Roofline &roofline) const {
+  console.say("        us   (least to most)      GB/s  TFLOP/s  of a copy  kernel");
+  for (const KernelCase &kernel : cases) {
+    auto timing = bench::timeKernel(kernel, deviceSettings(common), device, rounds, launches);
+    if (!timing) return timing.takeError();
+    const bench::KernelTiming &t = *timing;
+    double ms = t.us / 1000, gbPerS = t.bytes / t.us / 1000, tflops = t.flops / t.us / 1e6;
+    const char *blas = kernel.what != "gemm"                    ? ""
+                       : !isGpu                                 ? "cpu"
+                       : kernel.ownGemm || common.blas == "own" ? "own"
+                                                                : "cublaslt";
+    console.object({{"what", kernel.what},
+                    {"name", kernel.name},
+                    {"shape", kernel.shape},
+                    {"precision", ir::name(kernel.precision)},
+                    {"device", device.name},
+                    {"blas", *blas ? llvm::json::Value(blas) : llvm::json::Value(nullptr)},
+                    {"us", t.us},
+                    {"ms", ms},
+                    {"ms_min", t.minUs / 1000},
+                    {"ms_max", t.maxUs / 1000},
+                    {"bytes", t.bytes},
+                    {"gb_per_s", gbPerS},
+                    {"tflops", tflops},
+                    {"copy_us", t.copyUs},
+                    {"copy_ratio", t.copyUs / t.us},
+                    {"roofline", roofline.share(t.flops, t.bytes, ms)},
+                    {"peak_bytes", t.peakBytes},
+                    {"kernels", t.kernels},
+                    {"launches", t.launches}});
+    console.result(llvm::formatv("{0,10:f1} ({1:f1} to {2:f1})  {3,8:f0} {4,8:f1} {5,8:f1} %   {6} {7} {8} {9}", t.us,
+                                 t.minUs, t.maxUs, gbPerS, tflops, 100 * t.copyUs / t.us, kernel.name, kernel.shape,
+                                 ir::name(kernel.precision), blas)
+                       .str());
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error Bench::step(ir::DType precision, const Roofline &roofline) const {
+  auto config = loadConfig(options.config);
+  if (!config) return config.takeError();
+  StepCase step{.module = nullptr, .isTraining = options.what == "train", .precision = precision};
+  step.symbols["B"] = options.batch;
+  int64_t most = std::max<int64_t>(options.batch, 4096);
+  if (step.isTraining) {
+    step.module = nn::gptForward(*config, "minigpt", most);
+  } else {
+    Builder b("minigpt");
+    b.output(nn::gpt(b, b.input("tokens", i32, {dim("B", 1, most), config->context}), *config), "logits");
+    auto module = finish(b);
+    if (!module) return module.takeError();
+    step.module = std::move(*module);
+  }
+  auto timing = bench::timeSteps(std::move(step), deviceSettings(common), device, common.seed, options.warmup,
+                                 options.iterations, options.profile);
+  if (!timing) return timing.takeError();
+  const bench::StepTiming &t = *timing;
+  for (const std::string &note : t.notes) console.note(note);
+  double tflops = t.flops / t.ms / 1e9, share = roofline.share(t.flops, t.bytes, t.ms);
+  if (!t.profile.empty()) showProfile(console, t.profile, t.ms);
+  console.object({{"what", options.what},
+                  {"config", options.config},
+                  {"batch", options.batch},
+                  {"precision", ir::name(precision)},
+                  {"device", device.name},
+                  {"ms", t.ms},
+                  {"ms_min", t.minMs},
+                  {"ms_max", t.maxMs},
+                  {"host_us_per_step", t.hostUs},
+                  {"launches_per_step", t.launches},
+                  {"kernels", t.kernels},
+                  {"compiled", t.compiled},
+                  {"compile_ms", t.compileMs},
+                  {"peak_bytes", t.peakBytes},
+                  {"tflops", tflops},
+                  {"roofline", share}});
+  console.result(llvm::formatv("{0} {1} {2}: {3:f3} ms ({4:f3} to {5:f3}), {6} kernels in {7} launches, {8:f1} us of "
+                               "the host, peak {9}, {10:f4} TFLOP/s, {11:f0} % of the roofline",
+                               options.what, options.config, ir::name(precision), t.ms, t.minMs, t.maxMs, t.kernels,
+                               t.launches, t.hostUs, bytesText(t.peakBytes), tflops, 100 * share)
+                     .str());
+  return llvm::Error::success();
+}
+
+/// What was written on the command line, else what the device has time for.
+std::vector<KernelCase> Bench::cases(ir::DType precision) const {
+  const BenchOptions &o = options;
+  RowShape rows{o.rows.value_or(isGpu ? 8192 : 1024), o.columns.value_or(768)};
+  if (o.what == "quantize") return bench::quantizeCases(rows);
+  if (o.what == "norm")
+    return bench::normCases(precision, isGpu && !o.rows && !o.columns ? llvm::ArrayRef<RowShape>() : rows);
+  if (o.what == "gemm") {
+    if (isGpu && !o.m && !o.n && !o.k) return bench::gemmCases(precision, bench::modelGemms(), device, true);
+    int64_t usual = isGpu ? 2048 : 1024;
+    return bench::gemmCases(precision, GemmDims{"", o.m.value_or(usual), o.n.value_or(usual), o.k.value_or(usual)},
+                            device, false);
+  }
+  if (isGpu && !o.heads && !o.sequence && !o.headSize)
+    return bench::attentionCases(precision, bench::modelAttentions());
+  return bench::attentionCases(precision, AttentionDims{.batch = o.batch,
+                                                        .heads = o.heads.value_or(12),
+                                                        .kvHeads = o.kvHeads,
+                                                        .sequence = o.sequence.value_or(256),
+                                                        .headSize = o.headSize.value_or(64),
+                                                        .window = o.window,
+                                                        .causal = o.causal});
 }
 
 llvm::Error benchAll(Console &console, const CommonOptions &common, const BenchOptions &o) {
   auto device = chooseDevice(common.device, deviceSettings(common).tier);
   if (!device) return device.takeError();
-  if (!device->note.empty()) console.note(device->note);
-  std::vector<std::string> precisions = o.precisions;
-  if (precisions.empty()) precisions = {"bf16"};
-  std::vector<ir::DType> dtypes;
-  for (const std::string &text : precisions) {
+  if (o.kvHeads > 0 && o.heads.value_or(12) % o.kvHeads)
+    return failure(ErrorKind::usage, "--kv-heads {0} must divide --heads {1}", o.kvHeads, o.heads.value_or(12));
+  Bench run{console, common, o, *device, device->target.kind == ir::DeviceKind::cuda};
+  constexpr unsigned kGpuRounds = 7, kCpuRounds = 3, kLeastOnGpu = 20, kMostOnCpu = 5;
+  run.rounds = run.isGpu ? kGpuRounds : kCpuRounds;
+  auto launches = static_cast<unsigned>(std::min<int64_t>(o.iterations, 1000));
+  run.launches = run.isGpu ? std::max(launches, kLeastOnGpu) : std::min(launches, kMostOnCpu);
+  std::vector<ir::DType> precisions;
+  for (const std::string &text : o.precisions.empty() ? std::vector<std::string>{"bf16"} : o.precisions) {
     auto precision = parsePrecision(text);
     if (!precision) return precision.takeError();
-    dtypes.push_back(*precision);
+    precisions.push_back(*precision);
   }
-  auto roofline = measureRoofline(common, *device);
-  if (!roofline) return roofline.takeError();
-  console.say(llvm::formatv("{0}: {1:f1} GFLOP/s in an f32 GEMM, {2:f1} GB/s", device->name, roofline->flopsPerMs / 1e6,
-                            roofline->bytesPerMs / 1e6)
-                  .str());
-  for (ir::DType precision : dtypes) {
-    auto job = makeJob(o);
-    if (!job) return job.takeError();
-    std::string what = job->what, shape = job->shape;
-    auto timing = timeJob(std::move(*job), common, *device, precision, o.warmup, o.iterations);
-    if (!timing) return timing.takeError();
-    double tflops = timing->flops / timing->ms / 1e9, share = roofline->share(*timing);
-    bool isModel = o.what == "train" || o.what == "infer";
-    console.object({{"what", what},
-                    {isModel ? "config" : "shape", shape},
-                    {"batch", isModel ? llvm::json::Value(o.batch) : llvm::json::Value(nullptr)},
-                    {"precision", ir::name(precision)},
-                    {"device", device->name},
-                    {"ms", timing->ms},
-                    {"ms_min", timing->minMs},
-                    {"ms_max", timing->maxMs},
-                    {"peak_bytes", timing->peakBytes},
-                    {"tflops", tflops},
-                    {"roofline", share}});
-    console.result(llvm::formatv("{0} {1} {2}: {3:f3} ms ({4:f3} to {5:f3}), {6}, {7:f4} TFLOP/s, {8:f0} % of the "
-                                 "roofline",
-                                 what, shape, ir::name(precision), timing->ms, timing->minMs, timing->maxMs,
-                                 bytesText(timing->peakBytes), tflops, 100 * share)
-                       .str());
+  for (ir::DType precision : precisions) {
+    auto roofline = run.measureRoofline(precision);
+    if (!roofline) return roofline.takeError();
+    console.say(llvm::formatv("{0}: {1:f1} GFLOP/s in a {2} GEMM, {3:f1} GB/s", device->name,
+                              roofline->flopsPerMs / 1e6, ir::name(precision), roofline->bytesPerMs / 1e6)
+                    .str());
+    bool isStep = o.what == "train" || o.what == "infer";
+    if (auto error = isStep ? run.step(precision, *roofline) : run.kernels(run.cases(precision), *roofline))
+      return error;
   }
   return llvm::Error::success();
 }

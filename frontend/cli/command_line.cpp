@@ -75,6 +75,7 @@ void addTrain(CLI::App &app, TrainOptions &o) {
   app.add_option("--resume", o.resume, "folder of the checkpoint to go on from");
   app.add_option("--fp8-trace", o.fp8Trace, "write the FP8 state after each step, a JSON line each");
   app.add_flag("--deterministic", o.deterministic, "the same bits from a cold cache too: nothing is timed");
+  app.add_flag("--profile", o.profile, "at the end, a table of a step's kernels");
   app.add_option("--fp8-format", o.fp8Format)->check(CLI::IsMember({"hybrid", "e4m3"}))->capture_default_str();
   app.add_option("--amax-history", o.amaxHistory)->check(CLI::Range(1, 65536))->capture_default_str();
   app.add_option("--amax-algo", o.amaxAlgo)->check(CLI::IsMember({"max", "most_recent"}))->capture_default_str();
@@ -92,6 +93,7 @@ void addGenerate(CLI::App &app, GenerateOptions &o) {
   addPrecision(app, o.precision);
   app.add_option("--weights", o.weights)->check(CLI::IsMember({"bf16", "fp8"}))->capture_default_str();
   app.add_option("--temperature", o.temperature, "0: the most likely token")->check(CLI::Range(0.0, 1e3));
+  app.add_flag("!--no-kv-cache", o.keepsCache, "read all tokens again for each new one: slower, the same tokens");
   app.add_option("--top-k", o.topK, "choose among the K most likely, 0: all")->check(CLI::Range(0, 1 << 20));
 }
 
@@ -107,17 +109,18 @@ void addBench(CLI::App &app, BenchOptions &o) {
   app.add_option("--batch", o.batch)->check(positive)->capture_default_str();
   app.add_option("--warmup", o.warmup)->check(CLI::Range(0, 1 << 20))->capture_default_str();
   app.add_option("--iters", o.iterations)->check(positive)->capture_default_str();
-  app.add_option("--m", o.m, "gemm: rows")->check(positive)->capture_default_str();
-  app.add_option("--n", o.n, "gemm: columns")->check(positive)->capture_default_str();
-  app.add_option("--k", o.k, "gemm: depth")->check(positive)->capture_default_str();
-  app.add_option("--rows", o.rows, "norm, quantize")->check(positive)->capture_default_str();
-  app.add_option("--columns", o.columns, "norm, quantize")->check(positive)->capture_default_str();
-  app.add_option("--heads", o.heads, "attention")->check(positive)->capture_default_str();
+  app.add_option("--m", o.m, "gemm: rows")->check(positive);
+  app.add_option("--n", o.n, "gemm: columns")->check(positive);
+  app.add_option("--k", o.k, "gemm: depth")->check(positive);
+  app.add_option("--rows", o.rows, "norm, quantize")->check(positive);
+  app.add_option("--columns", o.columns, "norm, quantize")->check(positive);
+  app.add_option("--heads", o.heads, "attention")->check(positive);
   app.add_option("--kv-heads", o.kvHeads, "attention, 0: as many as heads");
-  app.add_option("--seq", o.sequence, "attention")->check(positive)->capture_default_str();
-  app.add_option("--head-size", o.headSize, "attention")->check(positive)->capture_default_str();
+  app.add_option("--seq", o.sequence, "attention")->check(positive);
+  app.add_option("--head-size", o.headSize, "attention")->check(positive);
   app.add_option("--window", o.window, "attention, 0: all keys");
   app.add_flag("--causal,!--full", o.causal, "attention");
+  app.add_flag("--profile", o.profile, "train, infer: a table of a step's kernels");
 }
 
 struct ModuleFlags {
@@ -210,10 +213,16 @@ CommandLine parseCommandLine(int argc, const char *const *argv) {
       ->check(CLI::Range(0.0, 1e9))
       ->capture_default_str();
 
+  auto cacheOptions = std::make_shared<CacheOptions>();
+  CLI::App *cacheApp = verbWith("cache", "the kept kernels and GEMM plans", cacheOptions, cache);
+  cacheApp->add_option("action", cacheOptions->action, "stats, verify, clear, export F or import F")
+      ->required()
+      ->check(CLI::IsMember({"stats", "verify", "clear", "export", "import"}));
+  cacheApp->add_option("file", cacheOptions->file, "of export and import");
+
   for (auto [name, about] : {std::pair{"import", "read an ONNX model"},
                              {"replay", "compile and time a dumped, perhaps edited, kernel"},
-                             {"report", "one HTML page from a dump"},
-                             {"cache", "look at the kernel cache"}}) {
+                             {"report", "one HTML page from a dump"}}) {
     CLI::App *sub = app.add_subcommand(name, std::string(about) + " (not available yet)");
     sub->allow_extras()->prefix_command();
     sub->final_callback([&command, name = name] {

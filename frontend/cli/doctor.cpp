@@ -3,6 +3,7 @@
 #include "frontend/cli/verbs.h"
 #include "runtime/cache/cache.h"
 #include "runtime/cpu/isa.h"
+#include "runtime/cuda/cublaslt.h"
 #include "runtime/cuda/driver_probe.h"
 #include "runtime/cuda/nvrtc.h"
 #include "llvm/ADT/StringExtras.h"
@@ -51,8 +52,15 @@ void describeDevice(Findings &f, const runtime::CudaDevice &d) {
                     {"usable", true}});
 }
 
-// cuBLASLt is only looked for here; the CUDA run time opens it.
-std::string findCublasLt(runtime::SearchLog &log) {
+/// Where cuBLASLt is, and its version where a device is there to open it on.
+std::string findCublasLt(const runtime::DriverProbe &driver, runtime::SearchLog &log) {
+  if (driver.usable()) {
+    auto context = runtime::CudaContext::open(driver.devices.front().ordinal);
+    if (!context) return llvm::consumeError(context.takeError()), "";
+    auto library = runtime::CublasLt::load(*context, &log);
+    if (!library) return llvm::consumeError(library.takeError()), "";
+    return llvm::formatv("cuBLASLt {0} at {1}", (*library)->version(), (*library)->path());
+  }
   for (const std::string &place :
        runtime::libraryPlaces({.fileNames = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"}})) {
     std::string why;
@@ -107,8 +115,12 @@ int doctor(const CommonOptions &common) {
         runtime::searchText(log));
   }
   runtime::SearchLog ltLog;
-  std::string cublasLt = findCublasLt(ltLog);
+  std::string cublasLt = findCublasLt(driver, ltLog);
   f.line("cuBLASLt", cublasLt.empty() ? "not found: GEMMs run on generated kernels" : cublasLt);
+  if (cublasLt.empty() && driver.usable())
+    f.fixes.push_back("cuBLASLt: install the CUDA toolkit or PyPI's nvidia-cublas, or set FUSOR_CUBLASLT to its file. "
+                      "Tried:\n" +
+                      runtime::searchText(ltLog));
   std::string cache = common.cache.empty() ? runtime::Cache::defaultRoot() : common.cache;
   f.line("cache", cache.empty() ? "none: set FUSOR_CACHE_DIR, XDG_CACHE_HOME or HOME" : cache);
   console.object({{"driver", driver.library},

@@ -34,6 +34,7 @@ llvm::Error generateTokens(Console &console, const CommonOptions &common, const 
                      .temperature = o.temperature,
                      .topK = o.topK,
                      .seed = common.seed,
+                     .keepsCache = o.keepsCache,
                      .device = deviceSettings(common)};
   auto precision = parsePrecision(o.precision);
   if (!precision) return precision.takeError();
@@ -51,11 +52,20 @@ llvm::Error generateTokens(Console &console, const CommonOptions &common, const 
                             {"tokens", llvm::json::Array(made->tokens)},
                             {"prompt_ms", made->promptMs},
                             {"ms_per_token", made->msPerToken},
+                            {"tokens_per_s", made->msPerToken > 0 ? 1000 / made->msPerToken : 0},
+                            {"kv_cache", o.keepsCache},
                             {"plans", made->plans},
+                            {"compiled", made->compiled},
+                            {"kernels", made->kernels},
+                            {"launches_per_token", made->launches},
                             {"device", made->device},
                             {"precision", ir::name(s.precision)}};
   if (made->isText) object["text"] = llvm::json::fixUTF8(asText(made->tokens));
   console.object(std::move(object));
+  if (made->msPerToken > 0)
+    console.say(llvm::formatv("{0:f1} tokens/s {1} a KV cache on {2}, {3:f1} ms for the prompt",
+                              1000 / made->msPerToken, o.keepsCache ? "with" : "without", made->device, made->promptMs)
+                    .str());
   if (!o.text.empty())
     console.result(o.text + asText(made->tokens));
   else

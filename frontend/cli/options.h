@@ -25,9 +25,9 @@ struct TrainOptions {
   int64_t batch = 16, accumulate = 1, warmup = 0, saveEvery = 0;
   double lr = 3e-4, weightDecay = 0.01, evalPercent = 0;
   std::optional<double> clipNorm;
-  std::string schedule = "constant", recompute = "none", noDecay;
+  std::string schedule = "constant", recompute = "auto", noDecay;
   std::string data = "synthetic", init, tokens, save, resume, fp8Trace;
-  bool deterministic = false;
+  bool deterministic = false, profile = false;
   std::string fp8Format = "hybrid", amaxAlgo = "max", fp8Wgrad = "on", fp8Select = "all";
   int64_t amaxHistory = 16, fp8Margin = 0;
   /// Flags that were written, by name ("--lr"): on a resume they win over what the checkpoint recorded.
@@ -39,15 +39,18 @@ struct GenerateOptions {
   std::string checkpoint, prompt, text, precision = "bf16", weights = "bf16";
   int64_t newTokens = 24, topK = 0;
   double temperature = 0; // 0: greedy
+  bool keepsCache = true;
 };
 
 struct BenchOptions {
   std::string what, config = "small";
   std::vector<std::string> precisions;
   int64_t batch = 32, warmup = 10, iterations = 30;
-  int64_t m = 2048, n = 2048, k = 2048; // gemm
-  int64_t rows = 8192, columns = 768;   // norm, quantize
-  int64_t heads = 12, kvHeads = 0, sequence = 256, headSize = 64, window = 0;
+  std::optional<int64_t> m, n, k;                   // gemm
+  std::optional<int64_t> rows, columns;             // norm, quantize
+  std::optional<int64_t> heads, sequence, headSize; // attention
+  int64_t kvHeads = 0, window = 0;
+  bool profile = false; // train, infer
   bool causal = true;
 };
 
@@ -80,6 +83,10 @@ struct OpsOptions {
 };
 struct FuzzOptions {
   double seconds = 60;
+};
+
+struct CacheOptions {
+  std::string action, file; // stats, verify, clear, export, import
 };
 
 /// What main() is to do: `run` where it is set, else end with `exit`; messages have been printed.

@@ -4,6 +4,7 @@
 #include "frontend/api/config_file.h"
 #include "frontend/cli/interrupt.h"
 #include "frontend/cli/load_module.h"
+#include "frontend/cli/profile_table.h"
 #include "frontend/cli/verbs.h"
 #include "llvm/Support/Regex.h"
 #include <cmath>
@@ -28,6 +29,7 @@ llvm::json::Object summaryJson(const TrainSummary &s, const TrainSettings &setti
                             {"kernels", s.kernels},
                             {"compiled", s.compiled},
                             {"compile_ms", s.compileMs},
+                            {"timed_gemms", s.timedGemms},
                             {"host_us_per_step", s.hostUsPerStep},
                             {"gemms", std::move(gemms)},
                             {"fallbacks", llvm::json::Array(s.fallbacks)},
@@ -44,6 +46,7 @@ void saySummary(Console &console, const TrainSummary &s, const TrainSettings &se
                             ir::name(settings.precision), s.device, s.msPerStep, s.kernels, s.launchesPerStep,
                             bytesText(s.peakBytes))
                   .str());
+  if (!s.profile.empty()) showProfile(console, s.profile, s.msPerStep);
   if (s.evalLoss) console.result(llvm::formatv("eval_loss {0:f4}", *s.evalLoss).str());
   if (s.finalLoss) console.result(llvm::formatv("final loss {0:f4}", *s.finalLoss).str());
   console.object(summaryJson(s, settings));
@@ -54,7 +57,7 @@ llvm::Error refuseWhatIsNotYet(const TrainOptions &o) {
   auto notYet = [](const llvm::Twine &what) {
     return failure(ErrorKind::usage, "{0} is not available yet", what.str());
   };
-  if (o.recompute != "none") return notYet("--recompute " + o.recompute);
+  if (o.recompute == "full") return notYet("--recompute " + o.recompute);
   for (const char *flag :
        {"--fp8-trace", "--fp8-format", "--amax-history", "--amax-algo", "--fp8-margin", "--fp8-wgrad", "--fp8-select"})
     if (o.isGiven(flag)) return notYet(flag);
@@ -99,7 +102,7 @@ llvm::Expected<TrainSettings> settingsOf(const CommonOptions &common, const Trai
   if (s.clipNorm && *s.clipNorm == 0) s.clipNorm.reset();
   if (o.saveEvery > 0 && o.save.empty()) return failure(ErrorKind::usage, "--save-every needs --save DIR");
   s.tokensFile = o.tokens, s.initFile = o.init, s.saveFolder = o.save, s.resumeFolder = o.resume;
-  s.saveEvery = o.saveEvery;
+  s.saveEvery = o.saveEvery, s.profile = o.profile;
   s.device = deviceSettings(common);
   s.device.deterministic = o.deterministic;
   return s;

@@ -15,5 +15,6 @@ int emit(const CommonOptions &common, const EmitOptions &options);
 int run(const CommonOptions &common, const RunOptions &options);
 int ops(const CommonOptions &common, const OpsOptions &options);
 int fuzz(const CommonOptions &common, const FuzzOptions &options);
+int cache(const CommonOptions &common, const CacheOptions &options);
 
 } // namespace fusor::frontend::cli

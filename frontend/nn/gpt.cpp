@@ -71,6 +71,13 @@ Value gpt(Builder &b, Value tokens, const GptConfig &c, Site site) {
   return Linear(b, "head", c.width, c.vocab, {.bias = false}, site)(x, site).named("logits");
 }
 
+Value gptAt(Builder &b, Value tokens, Value place, const GptConfig &c, Site site) {
+  if (!checkTokens(b, tokens, c, site) || place.empty()) return {};
+  Value x = reshape(trunk(b, tokens, c, nullptr, site), {tokens.dim(0) * tokens.dim(1), c.width}, site);
+  Value last = gather(x, reshape(place, {1}, site), 0, site).named("last");
+  return Linear(b, "head", c.width, c.vocab, {.bias = false}, site)(last, site).named("logits");
+}
+
 Value gptDecode(Builder &b, Value tokens, Value position, const GptConfig &c, Site site) {
   if (!checkTokens(b, tokens, c, site) || position.empty()) return {};
   Dim rows = tokens.dim(0), length = tokens.dim(1);

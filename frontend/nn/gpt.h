@@ -21,6 +21,10 @@ struct GptConfig {
 /// tokens i32[B, T] with T <= context -> logits [B, T, vocab]
 FUSOR_API Value gpt(Builder &b, Value tokens, const GptConfig &config, Site site = Site::here());
 
+/// tokens i32[1, T] with T <= context, place i32[] below T -> logits [1, vocab] of the token at that place; what stands
+/// behind it counts for nothing. Decoding without a cache: all tokens again for each new one.
+FUSOR_API Value gptAt(Builder &b, Value tokens, Value place, const GptConfig &config, Site site = Site::here());
+
 /// tokens i32[N, T] at positions position, position + 1, ... of sequences whose earlier keys are in the cache
 /// -> logits [N, vocab] of the last token. One function for the prompt (T tokens, position 0) and for each new token
 /// (T = 1). N must be a number: the cache has that many rows.

@@ -62,6 +62,16 @@ std::unique_ptr<ir::Module> gptDecoding(const GptConfig &c, llvm::StringRef name
   return module;
 }
 
+std::unique_ptr<ir::Module> gptDecodingAll(const GptConfig &c, llvm::StringRef name) {
+  Builder b(name.str());
+  b.function("decode");
+  Value tokens = b.input("tokens", i32, {1, c.context}), place = b.input("place", i32, {});
+  b.output(gptAt(b, tokens, place, c), "logits");
+  auto module = finished(b);
+  module->eraseFunction("forward");
+  return module;
+}
+
 llvm::Error check(const GptConfig &config) {
   auto module = frontend::finish(forwardBuilder(config, "minigpt", 1));
   if (module) return llvm::Error::success();

@@ -25,6 +25,9 @@ std::unique_ptr<ir::Module> gptForward(const GptConfig &config, llvm::StringRef 
 /// @decode(%tokens: i32[batch, T], %position: i32[]) -> f32[batch, vocab], T in 1..context, with its cache.
 std::unique_ptr<ir::Module> gptDecoding(const GptConfig &config, llvm::StringRef name = "minigpt", int64_t batch = 1);
 
+/// The same without a cache: @decode(%tokens: i32[1, context], %place: i32[]) -> f32[1, vocab].
+std::unique_ptr<ir::Module> gptDecodingAll(const GptConfig &config, llvm::StringRef name = "minigpt");
+
 /// The error where `config` makes no model: heads that do not divide width, a size below 1.
 llvm::Error check(const GptConfig &config);
 

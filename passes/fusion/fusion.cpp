@@ -21,6 +21,16 @@ constexpr size_t kMostOps = 96;      // of a body before expansion: compile time
 
 bool isMultiTensor(const Op &op) { return op.def().lowering == Lowering::multiTensor; }
 
+// An op that is in `ops` twice: the second is a copy that `recompute` made for later.
+Op *twice(llvm::ArrayRef<Op *> ops) {
+  for (size_t i = 1; i < ops.size(); ++i)
+    for (Op *other : ops.take_front(i))
+      if (&other->def() == &ops[i]->def() && llvm::equal(other->operands(), ops[i]->operands()) &&
+          other->attrs() == ops[i]->attrs())
+        return ops[i];
+  return nullptr;
+}
+
 // The kind a set of ops can be, or why not.
 llvm::Expected<codegen::ClusterKind> acceptOps(const ClusterGraph &graph, llvm::ArrayRef<Op *> ops,
                                                const Target &target) {
@@ -85,6 +95,8 @@ private:
     if (graph_.wouldCycle(c.a, c.b)) return record(Decision::Kind::refused, c, "another kernel lies between them");
     Ops ops = graph_.ops(c.a);
     ops.append(graph_.ops(c.b).begin(), graph_.ops(c.b).end());
+    if (Op *copy = twice(ops))
+      return record(Decision::Kind::refused, c, copy->name().str() + " is computed again in order to be late");
     auto kind = acceptOps(graph_, ops, context_.options().target);
     if (!kind) return record(Decision::Kind::refused, c, llvm::toString(kind.takeError()));
     if (!context_.spend("fusion")) return;

@@ -28,6 +28,9 @@ struct CublasLt::Functions {
                   void *bLayout, const void *beta, const void *c, void *cLayout, void *d, void *dLayout,
                   const void *algorithm, void *workspace, size_t workspaceBytes, CudaStreamHandle stream) = nullptr;
 
+  int (*checkAlgorithm)(void *handle, void *product, void *a, void *b, void *c, void *d, const void *algorithm,
+                        void *result) = nullptr;
+
   const char *load(const Library &library) {
     const char *missing = nullptr;
     auto find = [&](const char *name, auto *&function) {
@@ -47,6 +50,7 @@ struct CublasLt::Functions {
     find("cublasLtMatmulPreferenceSetAttribute", preferenceSet);
     find("cublasLtMatmulAlgoGetHeuristic", heuristic);
     find("cublasLtMatmul", multiply);
+    find("cublasLtMatmulAlgoCheck", checkAlgorithm);
     return missing;
   }
 };
@@ -194,6 +198,18 @@ llvm::Expected<std::vector<GemmCandidate>> CublasLt::candidates(const GemmShape 
   if (candidates.empty())
     return llvm::make_error<DeviceError>("cuBLASLt has no algorithm for " + shape.text() + "; use --blas own");
   return candidates;
+}
+
+bool CublasLt::accepts(const GemmShape &shape, const GemmCandidate &candidate) const {
+  Plan plan;
+  if (auto error = describe(shape, 256, plan)) {
+    llvm::consumeError(std::move(error));
+    return false;
+  }
+  HeuristicResult result = {};
+  int status = functions_->checkAlgorithm(handle_, plan.product_, plan.layouts_[0], plan.layouts_[1], plan.layouts_[2],
+                                          plan.layouts_[2], &candidate.algorithm, &result);
+  return status == 0 && result.status == 0 && static_cast<int64_t>(result.workspaceBytes) <= candidate.workspaceBytes;
 }
 
 llvm::Expected<CublasLt::Plan> CublasLt::plan(const GemmShape &shape, const GemmBuffers &buffers,

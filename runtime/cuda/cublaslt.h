@@ -45,6 +45,9 @@ public:
   llvm::Expected<std::vector<GemmCandidate>> candidates(const GemmShape &shape, int64_t workspaceBytes,
                                                         unsigned most) const;
 
+  /// Whether `candidate`, from a file, is an algorithm of this library and device for `shape`, with its workspace.
+  bool accepts(const GemmShape &shape, const GemmCandidate &candidate) const;
+
   /// A product at fixed addresses, ready to be put on a stream any number of times.
   class Plan {
   public:

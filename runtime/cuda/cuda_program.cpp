@@ -173,6 +173,12 @@ public:
     return infos;
   }
 
+  GemmPlans gemmPlans() const override { return gemms_ ? gemms_->plans() : GemmPlans(); }
+  void adoptGemmPlans(const GemmPlans &plans) override {
+    if (gemms_) gemms_->adopt(plans);
+    takeGemmNotes();
+  }
+
   unsigned kernelsPerRun() const override { return lastKernels_; }
   unsigned launchesPerRun() const override { return lastLaunches_; }
 
@@ -242,16 +248,7 @@ private:
     build.dumpDir = options_.dumpDir;
     auto images = runtime::buildKernels(texts, build, compileStats_);
     if (!images) return images.takeError();
-    for (unsigned i = 0; i < texts.size(); ++i) {
-      DeviceKernels::Kernel &kernel = kernels_.kernels()[i];
-      auto module = CudaModule::load(context_, (*images)[i], kernel.code.name);
-      if (!module) return module.takeError();
-      kernel.module = std::move(*module);
-      auto function = kernel.module.function(kernel.code.name, kernel.code.sharedBytes);
-      if (!function) return function.takeError();
-      kernel.function = *function;
-    }
-    return llvm::Error::success();
+    return kernels_.load(context_, *images);
   }
 
   llvm::Expected<DeviceBucket *> bucketOf(FunctionCode &code, const SymbolValues &symbols) {
@@ -266,48 +263,30 @@ private:
     return bucket.get();
   }
 
-  // Makes the shared buffers large enough; those that move take all bindings with them.
   llvm::Error reserve(const DeviceBucket &bucket) {
-    const passes::MemoryPlan &memory = bucket.memory;
-    auto advice = [&] {
-      return llvm::formatv("@{0} needs {1} bytes; a smaller batch, --accumulate N or --recompute full lower it\n{2}",
-                           memory.function, memory.peakBytes(), memory.text(5))
-          .str();
-    };
-    if (options_.memoryLimitBytes && memory.peakBytes() > options_.memoryLimitBytes)
-      return llvm::make_error<OutOfMemoryError>(
-          memory.peakBytes(), options_.memoryLimitBytes,
-          llvm::formatv("over the limit of {0} bytes: ", options_.memoryLimitBytes).str() + advice());
-    auto grow = [&](DeviceMemory &held, int64_t bytes, llvm::StringRef purpose) -> llvm::Error {
-      if (held ? held.bytes() >= bytes : bytes == 0) return llvm::Error::success();
-      if (held)
-        if (auto error = stream_.synchronize()) return error;
-      ++shared_.version;
-      held = DeviceMemory();
-      auto memory = DeviceMemory::allocate(context_, bytes, purpose);
-      if (!memory) return memory.takeError();
-      held = std::move(*memory);
-      return llvm::Error::success();
-    };
-    auto error = grow(shared_.arena, memory.arenaBytes, "the arena");
-    if (!error) error = grow(shared_.workspace, memory.workspaceBytes, "workspaces");
     bool usesLibrary =
         llvm::any_of(bucket.steps, [](const DeviceBucket::Step &step) { return step.code->gemm.has_value(); });
-    if (!error && usesLibrary) error = grow(shared_.gemmWorkspace, GemmChooser::kWorkspaceBytes, "cuBLASLt");
-    if (!error) return llvm::Error::success();
-    return llvm::handleErrors(std::move(error), [&](const OutOfMemoryError &e) -> llvm::Error {
-      return llvm::make_error<OutOfMemoryError>(memory.peakBytes(), 0, e.message() + "; " + advice());
-    });
+    return shared_.reserve(context_, stream_, bucket.memory, usesLibrary ? GemmChooser::kWorkspaceBytes : 0,
+                           options_.memoryLimitBytes);
   }
 
   llvm::Error bind(DeviceBucket &bucket) {
     if (bucket.boundTo == shared_.version) return llvm::Error::success();
+    if (auto error = reserve(bucket)) return error; // a larger bucket that did not fit may have given them back
     if (auto error = stream_.synchronize()) return error;
     auto error = bucket.bind(context_, stream_, shared_, kernels_.kernels(), gemms_.get());
-    if (gemms_)
-      for (const std::string &note : gemms_->choices().notes)
-        if (!llvm::is_contained(compileStats_.notes, note)) compileStats_.notes.push_back(note);
-    return error;
+    takeGemmNotes();
+    return withPlan(std::move(error), bucket.memory);
+  }
+
+  void takeGemmNotes() {
+    if (!gemms_) return;
+    compileStats_.timedGemms = gemms_->choices().timed;
+    auto isAboutWriting = [](llvm::StringRef note) { return note.startswith("cache: ") && note.contains("not kept"); };
+    bool isSaid = llvm::any_of(compileStats_.notes, isAboutWriting); // of kernels: once is enough
+    for (const std::string &note : gemms_->choices().notes)
+      if (!(isSaid && isAboutWriting(note)) && !llvm::is_contained(compileStats_.notes, note))
+        compileStats_.notes.push_back(note);
   }
 
   // --- running
@@ -353,7 +332,8 @@ private:
   }
 
   llvm::Error execute(const FunctionCode &code, DeviceBucket &bucket) {
-    if (auto error = runner_.run(bucket, code.function->name(), times_)) return error;
+    if (auto error = runner_.run(bucket, code.function->name(), times_))
+      return withPlan(std::move(error), bucket.memory);
     freshness_.ran(*code.function);
     return llvm::Error::success();
   }

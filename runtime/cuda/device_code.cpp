@@ -139,4 +139,16 @@ llvm::StringMap<std::vector<DeviceCode>> DeviceKernels::lower(const Module &modu
   return codes;
 }
 
+llvm::Error DeviceKernels::load(const CudaContextRef &context, llvm::ArrayRef<std::string> images) {
+  for (auto [kernel, image] : llvm::zip(kernels_, images)) {
+    auto module = CudaModule::load(context, image, kernel.code.name);
+    if (!module) return module.takeError();
+    kernel.module = std::move(*module);
+    auto function = kernel.module.function(kernel.code.name, kernel.code.sharedBytes);
+    if (!function) return function.takeError();
+    kernel.function = *function;
+  }
+  return llvm::Error::success();
+}
+
 } // namespace fusor::runtime

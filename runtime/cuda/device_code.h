@@ -28,7 +28,6 @@ class DeviceKernels {
 public:
   struct Kernel {
     codegen::Kernel code;
-    std::string image; // once compiled
     CudaModule module;
     CudaFunctionHandle function = nullptr;
   };
@@ -38,6 +37,8 @@ public:
   /// By function, code for what must run of it: all but views, constants and the return.
   llvm::StringMap<std::vector<DeviceCode>> lower(const ir::Module &module);
   std::vector<Kernel> &kernels() { return kernels_; }
+  /// Puts their images, in their order, on the device.
+  llvm::Error load(const CudaContextRef &context, llvm::ArrayRef<std::string> images);
 
 private:
   bool lowerToLibrary(const ir::Op &op, DeviceCode &code);

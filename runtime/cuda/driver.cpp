@@ -66,6 +66,12 @@ llvm::Error CudaContext::check(int result, const char *call, const llvm::Twine &
   functions_.getErrorName(result, &name);
   functions_.getErrorString(result, &text);
   std::string subject = what.str();
+  if (result == kOutOfMemory)
+    return llvm::make_error<OutOfMemoryError>(0, 0,
+                                              llvm::formatv("{0} failed{1}: {2} has no memory left for it, {3} bytes "
+                                                            "are free",
+                                                            call, subject.empty() ? "" : " for " + subject,
+                                                            device_.name, freeBytes()));
   return deviceError(llvm::formatv("{0} failed{1}: {2} ({3}code {4})", call, subject.empty() ? "" : " for " + subject,
                                    text ? text : "unknown error", name ? std::string(name) + ", " : "", result));
 }

@@ -39,7 +39,8 @@ public:
 
   /// Makes this the calling thread's context: at the start of each use, because others may have set theirs.
   llvm::Error makeCurrent() const;
-  /// Success, or a DeviceError: "cuLaunchKernel failed for WHAT: ... (CUDA_ERROR_..., code N)".
+  /// Success, or a DeviceError: "cuLaunchKernel failed for WHAT: ... (CUDA_ERROR_..., code N)"; an OutOfMemoryError
+  /// where that is the reason.
   llvm::Error check(int result, const char *call, const llvm::Twine &what = "") const;
   /// Bytes that can still be allocated, of all; 0 when the driver does not say.
   int64_t freeBytes() const;

@@ -1,4 +1,6 @@
 #include "runtime/cuda/gemm_choice.h"
+#include "runtime/execute/run_error.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <chrono>
 #include <cstring>
@@ -19,7 +21,55 @@ std::string bytesOf(const GemmCandidate &candidate) {
   return bytes;
 }
 
+// Nothing when the bytes are not a candidate's.
+std::optional<GemmCandidate> candidateOf(llvm::StringRef bytes) {
+  GemmCandidate candidate;
+  if (bytes.size() != sizeof candidate) return std::nullopt;
+  std::memcpy(&candidate, bytes.data(), sizeof candidate);
+  return candidate;
+}
+
 } // namespace
+
+// What an algorithm's bytes mean is known to one version of the library on one kind of device.
+std::string GemmChooser::environment() const {
+  const CudaDevice &device = context_->device();
+  return llvm::formatv("{0}, {1} multiprocessors, cuBLASLt {2}", device.name, device.multiprocessors,
+                       library_->version());
+}
+
+GemmPlans GemmChooser::plans() const {
+  GemmPlans plans{environment(), adopted_};
+  for (const auto &[shape, candidate] : known_) plans.text[shape] = llvm::toHex(bytesOf(candidate));
+  return plans;
+}
+
+void GemmChooser::adopt(const GemmPlans &plans) {
+  if (plans.text.empty()) return;
+  if (plans.environment == environment())
+    adopted_ = plans.text;
+  else
+    choices_.notes.push_back(llvm::formatv("GEMM plans for {0} cannot be used with {1}: chosen anew, so later bits may "
+                                           "differ",
+                                           plans.environment, environment()));
+}
+
+std::optional<GemmCandidate> GemmChooser::kept(const GemmShape &shape) {
+  std::string text = shape.text(), bytes;
+  if (auto adopted = adopted_.find(text); adopted != adopted_.end()) {
+    auto candidate = llvm::tryGetFromHex(adopted->second, bytes) ? candidateOf(bytes) : std::nullopt;
+    if (candidate && library_->accepts(shape, *candidate)) return ++choices_.adopted, candidate;
+    choices_.notes.push_back("the GEMM plan for " + text +
+                             " is damaged or unknown to cuBLASLt: chosen anew, so later "
+                             "bits may differ");
+  }
+  auto entry = cache_ && timing_ ? cache_->get(kPlan, keyOf(shape)) : std::nullopt;
+  if (!entry) return std::nullopt;
+  auto candidate = candidateOf(*entry);
+  if (candidate && library_->accepts(shape, *candidate)) return ++choices_.fromCache, candidate;
+  choices_.notes.push_back("cache: the GEMM plan for " + text + " is unknown to cuBLASLt: measured anew");
+  return std::nullopt;
+}
 
 CacheKey GemmChooser::keyOf(const GemmShape &shape) const {
   const CudaDevice &device = context_->device();
@@ -40,20 +90,16 @@ llvm::Expected<GemmCandidate> GemmChooser::choose(const GemmShape &shape, const 
     known_.erase(key);
     return error;
   };
-  if (auto bytes = cache_ && timing_ ? cache_->get(kPlan, keyOf(shape)) : std::nullopt;
-      bytes && bytes->size() == sizeof(GemmCandidate)) {
-    std::memcpy(&it->second, bytes->data(), sizeof(GemmCandidate));
-    ++choices_.fromCache;
-    return it->second;
-  }
+  if (auto candidate = kept(shape)) return it->second = *candidate;
   auto candidates = library_->candidates(shape, kWorkspaceBytes, timing_ ? kCandidates : 1);
   if (!candidates) return forget(candidates.takeError());
   auto best = candidates->size() == 1 ? llvm::Expected<GemmCandidate>(candidates->front())
                                       : fastest(shape, buffers, stream, workspace, *candidates);
   if (!best) return forget(best.takeError());
   it->second = *best;
-  if (cache_ && timing_)
+  if (cache_ && timing_ && !isCacheClosed_)
     if (auto error = cache_->put(kPlan, keyOf(shape), bytesOf(*best)))
+      isCacheClosed_ = true,
       choices_.notes.push_back("cache: GEMM plans are not kept: " + llvm::toString(std::move(error)));
   return *best;
 }
@@ -64,7 +110,13 @@ llvm::Expected<GemmCandidate> GemmChooser::fastest(const GemmShape &shape, GemmB
   ++choices_.timed;
   auto scratch = DeviceMemory::allocate(context_, shape.m * shape.n * shape.batch * ir::byteSize(shape.outputType),
                                         "timing " + shape.text());
-  if (!scratch) return scratch.takeError();
+  if (!scratch) { // what fits only without a second output has the library's favourite
+    auto error = llvm::handleErrors(scratch.takeError(), [&](const OutOfMemoryError &) {
+      choices_.notes.push_back("no memory is left to time " + shape.text() + ": cuBLASLt's favourite is used");
+    });
+    if (error) return error;
+    return candidates.front();
+  }
   buffers.output = scratch->address();
   auto start = CudaEvent::create(context_, true);
   if (!start) return start.takeError();

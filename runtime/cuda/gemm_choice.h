@@ -2,12 +2,13 @@
 #pragma once
 #include "runtime/cache/cache.h"
 #include "runtime/cuda/cublaslt.h"
+#include "runtime/execute/program.h"
 #include <map>
 
 namespace fusor::runtime {
 
 struct GemmChoices {
-  unsigned timed = 0, fromCache = 0;
+  unsigned timed = 0, fromCache = 0, adopted = 0;
   std::vector<std::string> notes;
 };
 
@@ -26,15 +27,22 @@ public:
                                        DevicePointer workspace);
   const GemmChoices &choices() const { return choices_; }
 
+  /// What has been chosen, for a checkpoint; and what one says, which goes before the cache and before measuring.
+  GemmPlans plans() const;
+  void adopt(const GemmPlans &plans);
+
 private:
   llvm::Expected<GemmCandidate> fastest(const GemmShape &shape, GemmBuffers buffers, const CudaStream &stream,
                                         DevicePointer workspace, llvm::ArrayRef<GemmCandidate> candidates);
+  std::optional<GemmCandidate> kept(const GemmShape &shape);
+  std::string environment() const;
   CacheKey keyOf(const GemmShape &shape) const;
   CudaContextRef context_;
   std::shared_ptr<const CublasLt> library_;
   Cache *cache_;
-  bool timing_;
+  bool timing_, isCacheClosed_ = false; // the latter: a plan could not be written, which was said
   std::map<std::string, GemmCandidate> known_;
+  std::map<std::string, std::string> adopted_; // text of candidates by shape
   GemmChoices choices_;
 };
 

@@ -13,17 +13,19 @@ namespace {
 
 constexpr llvm::StringLiteral kCubin = "cubin";
 
-// The path, or why it could not be written.
+// The path, or why it could not be written. Without a folder: a new file among the temporary ones.
 std::string keepSource(const codegen::Kernel &kernel, llvm::StringRef folder) {
   llvm::SmallString<256> path(folder);
-  if (folder.empty())
-    llvm::sys::path::system_temp_directory(true, path);
-  else if (auto error = llvm::sys::fs::create_directories(folder))
-    return (folder + ": " + error.message()).str();
-  llvm::sys::path::append(path, kernel.name + ".cu");
   std::error_code error;
-  llvm::raw_fd_ostream out(path, error);
+  int descriptor = -1;
+  if (folder.empty()) {
+    error = llvm::sys::fs::createTemporaryFile(kernel.name, "cu", descriptor, path);
+  } else if (!(error = llvm::sys::fs::create_directories(folder))) {
+    llvm::sys::path::append(path, kernel.name + ".cu");
+    error = llvm::sys::fs::openFileForWrite(path, descriptor);
+  }
   if (error) return (path + ": " + error.message()).str();
+  llvm::raw_fd_ostream out(descriptor, /*shouldClose=*/true);
   out << kernel.source;
   return path.str().str();
 }

@@ -54,6 +54,7 @@ struct Fallback {
 struct CompileStats {
   unsigned compiled = 0, fromCache = 0; // kernels
   double milliseconds = 0;
+  unsigned timedGemms = 0;        // shapes whose algorithms were measured; 0 when all were known
   std::vector<std::string> notes; // what the user should know: a cache that cannot be written, ...
 };
 
@@ -61,6 +62,13 @@ struct StepTime {
   std::string name, kind; // of the kernel, as in KernelInfo; "copy"
   double ms = 0;
   double bytes = 0, flops = 0; // read and written once; of products. 0 for the later kernels of a step that has several
+};
+
+/// Which algorithms of a library compute a program's products. Others round in another order: to go on with the same
+/// bits, a checkpoint keeps them.
+struct GemmPlans {
+  std::string environment;                 // device and library they are for
+  std::map<std::string, std::string> text; // by shape; opaque
 };
 
 class Program {
@@ -116,6 +124,11 @@ public:
   virtual std::vector<KernelInfo> kernels() const = 0;
   llvm::ArrayRef<Fallback> fallbacks() const { return fallbacks_; }
   const CompileStats &compileStats() const { return compileStats_; }
+  /// Those chosen so far, and those adopted.
+  virtual GemmPlans gemmPlans() const { return {}; }
+  /// Before the first run: these are used where their shape occurs, without measuring. Those of another device or
+  /// library, and those the library refuses, are not; compileStats().notes says so.
+  virtual void adoptGemmPlans(const GemmPlans &) {}
   /// How many buckets were planned so far. Decoding N tokens must not raise it.
   unsigned plansBuilt() const { return plansBuilt_; }
   /// Peak bytes of the largest bucket planned so far: its arena and all persistent values.

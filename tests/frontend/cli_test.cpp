@@ -1,6 +1,8 @@
 // The command, run as a user runs it: exit codes, messages, JSON.
+#include "runtime/cache/cache.h"
 #include "tests/runtime/temporary_folder.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "gtest/gtest.h"
@@ -65,7 +67,9 @@ TEST(Cli, UsageErrorsAre64) {
            {"replay somewhere --flag", "error: `fusor replay` is not available yet"},
            {"import m.onnx", "error: `fusor import` is not available yet"},
            {"report d", "error: `fusor report` is not available yet"},
-           {"cache stats", "error: `fusor cache` is not available yet"},
+           {"cache look", "look not in"},
+           {"cache export", "error: `fusor cache export` needs a file"},
+           {"cache stats F", "error: `fusor cache stats` takes no file"},
            {"run m.onnx", "error: running ONNX models is not available yet"},
            {"opt config:tiny --print-after nothing", "error: --print-after: there is no pass called 'nothing'"}}) {
     Ran ran = fusor(arguments);
@@ -121,17 +125,74 @@ TEST(Cli, AModelThatCannotFitIs75) {
 }
 
 TEST(Cli, BenchJsonHasTheFieldsOfTheContract) {
-  for (const char *what : {"gemm --m 32 --n 32 --k 32", "norm --rows 64 --columns 64", "train --config tiny --batch 2",
-                           "attention --batch 1 --seq 16 --heads 2 --head-size 8", "infer --config tiny --batch 2"}) {
+  for (auto [what, rows] : {std::pair{"gemm --m 32 --n 32 --k 32", 1u},
+                            {"norm --rows 64 --columns 64", 8u},
+                            {"train --config tiny --batch 2", 1u},
+                            {"attention --batch 1 --seq 16 --heads 2 --head-size 8", 2u},
+                            {"infer --config tiny --batch 2", 1u}}) {
     Ran ran = fusor(std::string("bench ") + what + " --device cpu --iters 2 --warmup 1 --precision f32,bf16 --json");
-    ASSERT_EQ(ran.exit, 0) << ran.err;
+    ASSERT_EQ(ran.exit, 0) << what << "\n" << ran.err;
     auto lines = objects(ran.out);
-    ASSERT_EQ(lines.size(), 2u) << what;
-    for (const char *key : {"ms", "ms_min", "ms_max", "peak_bytes", "tflops", "roofline"})
-      EXPECT_TRUE(lines[1].getNumber(key)) << key;
-    EXPECT_TRUE(lines[1].getString("config") || lines[1].getString("shape"));
-    EXPECT_EQ(lines[1].getString("precision").getValueOr(""), "bf16");
+    ASSERT_EQ(lines.size(), 2 * rows) << what;
+    for (const auto &line : lines) {
+      for (const char *key : {"ms", "ms_min", "ms_max", "peak_bytes", "tflops", "roofline"})
+        EXPECT_TRUE(line.getNumber(key)) << what << " " << key;
+      EXPECT_GT(*line.getNumber("ms"), 0);
+      bool isStep = line.getString("config").hasValue();
+      for (const char *key : {"launches_per_step", "host_us_per_step", "compiled", "compile_ms"})
+        EXPECT_EQ(line.getNumber(key).hasValue(), isStep) << key;
+      for (const char *key : {"us", "copy_ratio", "gb_per_s"})
+        EXPECT_EQ(line.getNumber(key).hasValue(), !isStep) << key;
+    }
+    EXPECT_TRUE(lines.back().getString("config") || lines.back().getString("shape"));
+    EXPECT_EQ(lines.back().getString("precision").getValueOr(""), "bf16");
   }
+}
+
+TEST(Cli, ProfileListsAStepsKernels) {
+  for (const char *verb : {"train --steps 2", "bench train --iters 2 --warmup 1"}) {
+    Ran ran = fusor(std::string(verb) + " --config tiny --batch 2 --device cpu --precision f32 --json --profile");
+    ASSERT_EQ(ran.exit, 0) << ran.err;
+    double percent = 0, count = 0, launches = 0, flops = 0;
+    for (const auto &line : objects(ran.out)) {
+      if (line.getString("kernel")) {
+        percent += line.getNumber("percent").getValueOr(0), count += line.getNumber("count").getValueOr(0);
+        flops += line.getNumber("tflops").getValueOr(0);
+      }
+      if (line.getNumber("profile_ms")) launches = line.getNumber("launches").getValueOr(0);
+    }
+    EXPECT_NEAR(percent, 100, 1e-6) << verb;
+    EXPECT_GT(count, 10);
+    EXPECT_EQ(count, launches);
+    EXPECT_GT(flops, 0);
+  }
+}
+
+TEST(Cli, CacheVerb) {
+  TemporaryFolder folder;
+  std::string at = " --cache " + folder.path("cache"), file = folder.path("all");
+  auto cache = llvm::cantFail(runtime::Cache::open(folder.path("cache")));
+  for (const char *name : {"a", "b", "c"})
+    llvm::cantFail(
+        cache->put(*name == 'c' ? "gemm-plan" : "cubin", runtime::CacheKeyBuilder().add("n", name).key(), name));
+  Ran stats = fusor("cache stats --json" + at);
+  ASSERT_EQ(stats.exit, 0) << stats.err;
+  auto line = objects(stats.out).at(0);
+  EXPECT_EQ(line.getInteger("entries").getValueOr(0), 3);
+  EXPECT_EQ(line.getObject("kinds")->getInteger("cubin").getValueOr(0), 2);
+  EXPECT_EQ(fusor("cache export " + file + at).exit, 0);
+  EXPECT_SAYS(fusor("cache clear" + at).out, "3 entries removed from ");
+  EXPECT_SAYS(fusor("cache stats" + at).out, ": 0 entries");
+  EXPECT_SAYS(fusor("cache import " + file + at).out, "3 entries read into ");
+  std::error_code code;
+  for (llvm::sys::fs::recursive_directory_iterator it(folder.path("cache") + "/v1/gemm-plan", code), end;
+       it != end && !code; it.increment(code))
+    if (!llvm::sys::fs::is_directory(it->path())) std::ofstream(it->path()) << "damaged";
+  Ran verify = fusor("cache verify" + at);
+  EXPECT_EQ(verify.exit, 0);
+  EXPECT_SAYS(verify.err, "note: cache: removed ");
+  EXPECT_SAYS(verify.out, "2 entries are sound, 1 damaged ones removed");
+  EXPECT_EQ(fusor("cache export /dev/full" + at).exit, 74);
 }
 
 TEST(Cli, EmitWritesKernelsThatIncludeNothing) {
@@ -207,7 +268,17 @@ TEST(Cli, TrainResumeGenerate) {
   auto more = objects(longer.out);
   ASSERT_EQ(more.size(), 1u);
   EXPECT_EQ(*tokens[0].getInteger("plans"), *more[0].getInteger("plans")) << "more tokens plan nothing new";
-  Ran plain = fusor("generate --checkpoint " + folder.path("c") + " --prompt '3 5 7' --new-tokens 6");
+  Ran uncached = fusor("generate --checkpoint " + folder.path("c") +
+                       " --prompt '3 5 7' --new-tokens 40 --json --precision f32 --no-kv-cache");
+  Ran cached =
+      fusor("generate --checkpoint " + folder.path("c") + " --prompt '3 5 7' --new-tokens 40 --json --precision f32");
+  ASSERT_EQ(uncached.exit, 0) << uncached.err;
+  auto without = objects(uncached.out), with = objects(cached.out);
+  EXPECT_EQ(*without[0].getArray("tokens"), *with[0].getArray("tokens"));
+  EXPECT_EQ(with[0].getArray("tokens")->size(), 30u); // context 32: the last one comes from a full context
+  EXPECT_GT(*without[0].getNumber("tokens_per_s"), 0);
+  EXPECT_EQ(*without[0].getInteger("plans"), 1);
+  Ran plain = fusor("generate --quiet --checkpoint " + folder.path("c") + " --prompt '3 5 7' --new-tokens 6");
   EXPECT_EQ(llvm::StringRef(plain.out).rtrim().count(' '), 5u) << plain.out;
   EXPECT_EQ(fusor("generate --checkpoint " + folder.path("c") + " --prompt '3 x'").exit, 64);
   EXPECT_EQ(fusor("generate --checkpoint " + folder.path("c") + " --prompt '3 96'").exit, 1);

@@ -177,7 +177,7 @@ TEST(GpuAttention, IsFasterThanOnCudaCores) {
   NEED_TENSOR_CORES();
   for (const Shape &shape : {Shape{32, 12, 256, 256, 64, "bf16", "causal = true", 0, true},
                              {8, 12, 1024, 1024, 64, "bf16", "causal = true", 0, true},
-                             {32, 16, 256, 256, 128, "bf16", "causal = true", 0, true},
+                             {16, 16, 256, 256, 128, "bf16", "causal = true", 0, true},
                              {1, 16, 2048, 2048, 128, "bf16", "causal = true", 0, true},
                              {32, 12, 128, 128, 64, "bf16", "causal = true", 0, true}}) {
     double totals[2] = {};
@@ -187,7 +187,8 @@ TEST(GpuAttention, IsFasterThanOnCudaCores) {
       Attention attention(shape, gpuTarget(tier), options);
       std::vector<std::vector<double>> times;
       std::vector<std::string> names;
-      for (int i = 0; i < 23; ++i) {
+      const int runs = tier == ir::ArchTier::simt ? 4 : 23; // the first three warm up
+      for (int i = 0; i < runs; ++i) {
         ASSERT_FALSE(attention.run().empty());
         auto steps = attention.program()->stepTimes();
         times.resize(steps.size()), names.resize(steps.size());

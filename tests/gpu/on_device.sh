@@ -1,7 +1,7 @@
 #!/bin/sh
 # On a machine with a GPU that has none of the build's tools: everything about this checkout's binaries that needs one.
 #   here:   sh tests/gpu/carry.sh build          strips the binaries into .carry/
-#   there:  sh tests/gpu/on_device.sh [correct|time|profile|all]      with .carry carried; reports go to $OUT
+#   there:  sh tests/gpu/on_device.sh [correct|time|profile|bench|generation|caches|all]      with .carry carried; reports go to $OUT
 # A watchdog ends each part, so that a hang costs one part and not the whole call.
 set -u
 what=${1:-all}
@@ -31,6 +31,7 @@ part() { # NAME SECONDS COMMAND...
 correct() {
   part doctor 60 $bin/fusor doctor
   LINES_SHOWN=45 part gpu_tests 240 $bin/fusor_tests_gpu --gtest_brief=1
+  [ -x "${VIRTUAL_ENV:-}/bin/python3" ] && part beside_torch 120 "$VIRTUAL_ENV/bin/python3" tests/gpu/beside_torch.py $PWD/$bin/libfusor_gpu_beside_torch.so
   for precision in f32 bf16; do
     for case in minigpt_small minigpt_recent; do
       part train_${case}_$precision 90 $bin/fusor train --device cuda --json --precision $precision --config small \
@@ -59,6 +60,31 @@ time_it() {
   part train_seed_again 60 $bin/fusor train --device cuda --config seed --precision bf16 --steps 2 --batch 16 --json
 }
 
+# Kernels by themselves, beside a copy of as many bytes; whole steps with the table of their kernels; generation.
+bench() {
+  for what in norm attention gemm; do LINES_SHOWN=60 part bench_$what 200 $bin/fusor bench $what --device cuda --precision bf16; done
+  for config in seed scaled gpt2; do
+    batch=32; [ $config = gpt2 ] && batch=8
+    LINES_SHOWN=40 part bench_train_$config 150 $bin/fusor bench train --device cuda --config $config --precision bf16 --batch $batch --profile
+  done
+}
+
+generation() {
+  part train_for_generation 150 $bin/fusor train --device cuda --config seed --precision bf16 --steps 60 --batch 16 --quiet --save /tmp/fusor-seed
+  for flag in "" --no-kv-cache; do
+    part generate$flag 60 $bin/fusor generate --device cuda --checkpoint /tmp/fusor-seed --prompt "3 5 7 9 11 13 15 17" --new-tokens 24 --json $flag
+    part generate_again$flag 60 $bin/fusor generate --device cuda --checkpoint /tmp/fusor-seed --prompt "3 5 7 9 11 13 15 17" --new-tokens 200 --json $flag
+  done
+}
+
+# Eight processes on one cold cache; a folder that takes no files.
+caches() {
+  LINES_SHOWN=40 part eight_processes 300 sh tests/gpu/eight_processes.sh $bin/fusor
+  part cache_stats 30 $bin/fusor cache stats
+  part cache_verify 30 $bin/fusor cache verify
+  part cache_none 60 $bin/fusor train --device cuda --config tiny --steps 2 --quiet --cache /proc/none
+}
+
 profile() {
   part profile_own 150 $bin/fusor_gpu_profile seed bf16 16 own
   command -v compute-sanitizer >/dev/null && part memcheck 200 compute-sanitizer --tool memcheck $bin/fusor_tests_gpu --gtest_filter='*BitEqual*'
@@ -68,8 +94,11 @@ case $what in
 correct) correct ;;
 time) time_it ;;
 profile) profile ;;
-all) correct; time_it; profile ;;
-*) echo "on_device.sh: correct, time, profile or all, is '$what'" >&2; exit 2 ;;
+bench) bench ;;
+generation) generation ;;
+caches) caches ;;
+all) correct; time_it; profile; bench; generation; caches ;;
+*) echo "on_device.sh: correct, time, profile, bench, generation, caches or all, is '$what'" >&2; exit 2 ;;
 esac
 for file in "$out"/*.txt; do echo "==== $file"; head -c 2000000 "$file"; done >"$report"
 exit $status

@@ -51,7 +51,7 @@ TEST(MiniGptFusions, AreTheExpectedOnes) {
       {"row cross_entropy", 1},
       {"pointwise cross_entropy_grad", 1},
       {"contraction linear_input_grad", 7},
-      {"contraction linear_input_grad_gelu_grad_sum", 2}, // dGELU and the bias gradient
+      {"contraction linear_input_grad_gelu_gelu_grad_sum", 2}, // dGELU and the bias gradient, GELU again for fc2
       {"contraction linear_weight_grad", 9},
       {"row layer_norm_grad_layer_norm_param_grad_sum", 1}, // final norm, and fc2's bias gradient
       {"row layer_norm_grad_layer_norm_param_grad_add_sum",

@@ -57,7 +57,7 @@ Span join(Span a, Span b) {
 
 class Builder {
 public:
-  Builder(const LoopPlan &plan, const LaneContext &context) : plan_(plan), context_(context) {}
+  explicit Builder(const LaneContext &context) : context_(context) {}
 
   void add(const LoopStep &step) {
     switch (step.kind) {
@@ -124,7 +124,6 @@ public:
   }
 
 private:
-  const LoopPlan &plan_;
   const LaneContext &context_;
   LaneProgram program_;
   llvm::DenseMap<ValueDef *, int> registerOf_;
@@ -441,7 +440,7 @@ private:
 } // namespace
 
 LaneProgram buildMain(const LoopPlan &plan, const LaneContext &context, std::vector<LaneSum> &sums) {
-  Builder builder(plan, context);
+  Builder builder(context);
   llvm::DenseMap<ValueDef *, Span> planned;
   for (const LoopStep &step : plan.main) {
     builder.add(step);
@@ -460,7 +459,7 @@ LaneProgram buildMain(const LoopPlan &plan, const LaneContext &context, std::vec
 }
 
 LaneProgram buildFinish(const LoopPlan &plan, const LaneContext &context, llvm::ArrayRef<LaneSum> sums) {
-  Builder builder(plan, context);
+  Builder builder(context);
   for (const LoopStep &step : plan.finish) {
     if (step.kind == LoopStep::Kind::sum)
       builder.bindSum(step, step.sumIndex, laneOf(step.result.dtype()));

@@ -12,29 +12,41 @@ using namespace fusor::codegen::tests;
 namespace {
 
 const std::vector<llvm::StringRef> kFiles = {"attention_simt.cuh", "attention_backward_simt.cuh"};
-const std::vector<llvm::StringRef> kMmaFiles = {"attention_mma.cuh", "attention_backward_simt.cuh"};
+const std::vector<llvm::StringRef> kMmaFiles = {"attention_mma.cuh", "attention_backward_mma.cuh"};
 
-std::string kernelsFor(int headSize, const std::string &type, bool tensorCores) {
+std::string kernelsFor(int headSize, const std::string &type, int warps) {
+  const bool tensorCores = warps != 0;
   const std::string D = std::to_string(headSize), name = "_" + type + "_" + D;
   const std::string in = "HeadView<const " + type + "> ", out = "HeadView<" + type + "> ";
   const std::string inputs = "(" + in + "q, " + in + "k, " + in + "v, ";
-  const std::string bounds = "extern \"C\" __global__ void __launch_bounds__(128) ";
-  return bounds + "forward" + name + inputs + out + "o, float *lse, AttentionShape shape) {\n  attentionForward" +
-         (tensorCores ? "Mma<" : "<") + D + ">(q, k, v, o, lse, shape);\n}\n" + bounds + "delta" + name + "(" + in +
-         "o, " + in + "grad, float *delta, AttentionShape shape) {\n  attentionDelta<" + D +
-         ">(o, grad, delta, shape);\n}\n" + bounds + "queryGrad" + name + inputs + in + "grad, " + out +
-         "dq, const float *lse, const float *delta, AttentionShape shape) {\n  attentionQueryGrad<" + D +
-         ">(q, k, v, grad, dq, lse, delta, shape);\n}\n" + bounds + "keyGrad" + name + inputs + in + "grad, " + out +
-         "dk, " + out + "dv, const float *lse, const float *delta, AttentionShape shape) {\n  attentionKeyGrad<" + D +
-         ">(q, k, v, grad, dk, dv, lse, delta, shape);\n}\n";
+  const std::string sums = ", const float *lse, const float *delta, AttentionShape shape) {\n  ";
+  auto kernel = [&](const char *kernelName, const std::string &rest) {
+    return "extern \"C\" __global__ void __launch_bounds__(256) " + std::string(kernelName) + name + rest + "\n}\n";
+  };
+  const std::string mma = tensorCores ? "Mma<" : "<", last = tensorCores ? ", " + std::to_string(warps) + ">" : ">";
+  std::string text = kernel("forward", inputs + out + "o, float *lse, AttentionShape shape) {\n  attentionForward" +
+                                           mma + D + ">(q, k, v, o, lse, shape);");
+  if (tensorCores) {
+    text += kernel("queryGrad", inputs + in + "o, " + in + "grad, " + out +
+                                    "dq, const float *lse, float *delta, AttentionShape shape) {\n  "
+                                    "attentionQueryGradMma<" +
+                                    D + last + "(q, k, v, o, grad, dq, lse, delta, shape);");
+  } else {
+    text += kernel("delta", "(" + in + "o, " + in + "grad, float *delta, AttentionShape shape) {\n  attentionDelta<" +
+                                D + ">(o, grad, delta, shape);");
+    text += kernel("queryGrad", inputs + in + "grad, " + out + "dq" + sums + "attentionQueryGrad<" + D +
+                                    ">(q, k, v, grad, dq, lse, delta, shape);");
+  }
+  return text + kernel("keyGrad", inputs + in + "grad, " + out + "dk, " + out + "dv" + sums + "attentionKeyGrad" + mma +
+                                      D + last + "(q, k, v, grad, dk, dv, lse, delta, shape);");
 }
 
 // One library per (head size, type, tier), compiled when a test asks for it.
-const EmulatedModule &moduleFor(int headSize, const std::string &type, bool tensorCores) {
-  static std::map<std::tuple<int, std::string, bool>, EmulatedModule> modules;
-  auto key = std::make_tuple(headSize, type, tensorCores);
+const EmulatedModule &moduleFor(int headSize, const std::string &type, int warps) {
+  static std::map<std::tuple<int, std::string, int>, EmulatedModule> modules;
+  auto key = std::make_tuple(headSize, type, warps);
   if (!modules.count(key))
-    modules.emplace(key, compileWithDevice(tensorCores ? kMmaFiles : kFiles, kernelsFor(headSize, type, tensorCores)));
+    modules.emplace(key, compileWithDevice(warps ? kMmaFiles : kFiles, kernelsFor(headSize, type, warps)));
   return modules.at(key);
 }
 
@@ -63,12 +75,13 @@ struct Case {
   bool masked = false;
   int keyLength = -1; // -1: not given
   bool packed = false;
-  bool tensorCores = false;
+  int warps = 0; // of the backward on tensor cores; 0: CUDA cores
   std::string name() const {
-    return std::string(tensorCores ? "tensor cores, " : "") + "D " + std::to_string(headSize) + " " + type + " heads " +
-           std::to_string(queryHeads) + "/" + std::to_string(keyHeads) + " queries " + std::to_string(queries) +
-           " keys " + std::to_string(keys) + (causal ? " causal" : "") + " window " + std::to_string(window) +
-           (masked ? " masked" : "") + " length " + std::to_string(keyLength) + (packed ? " packed" : "");
+    return (warps ? std::to_string(warps) + " warps, " : "") + "D " + std::to_string(headSize) + " " + type +
+           " heads " + std::to_string(queryHeads) + "/" + std::to_string(keyHeads) + " queries " +
+           std::to_string(queries) + " keys " + std::to_string(keys) + (causal ? " causal" : "") + " window " +
+           std::to_string(window) + (masked ? " masked" : "") + " length " + std::to_string(keyLength) +
+           (packed ? " packed" : "");
   }
 };
 
@@ -175,34 +188,33 @@ void check(const Case &c) {
                  c.masked ? maskBytes.data() : nullptr,
                  c.keyLength >= 0 ? length.data() : nullptr};
 
-  const EmulatedModule &module = moduleFor(c.headSize, c.type, c.tensorCores);
+  const EmulatedModule &module = moduleFor(c.headSize, c.type, c.warps);
   const std::string suffix = "_" + c.type + "_" + std::to_string(c.headSize);
   auto tiles = [](long long count, long long tile) { return static_cast<unsigned>((count + tile - 1) / tile); };
-  const size_t forwardShared = c.tensorCores ? 5 * 64 * ((D + 15) / 16 * 16 + 8) * 2 : 0;
-  const long long forwardRows = c.tensorCores || D <= 64 ? 64
-                                : D <= 128               ? 32
-                                                         : 16,
-                  backwardRows = D <= 64    ? 32
-                                 : D <= 128 ? 16
-                                            : 8;
-  const unsigned backwardThreads = D <= 128 ? 128 : 64, heads = static_cast<unsigned>(c.batch * Hq);
-  ASSERT_EQ(messageOf(module.run(
-                "forward" + suffix,
-                {.grid = {heads * tiles(c.queries, forwardRows)}, .block = {128}, .sharedBytes = forwardShared}, qv, kv,
-                vv, ov, lse, shape)),
-            "");
-  ASSERT_EQ(messageOf(module.run("delta" + suffix, {.grid = {tiles(heads * c.queries, 4)}, .block = {128}}, ov, gv,
-                                 delta, shape)),
-            "");
-  ASSERT_EQ(messageOf(module.run("queryGrad" + suffix,
-                                 {.grid = {heads * tiles(c.queries, backwardRows)}, .block = {backwardThreads}}, qv, kv,
-                                 vv, gv, dqv, lse, delta, shape)),
-            "");
-  ASSERT_EQ(messageOf(module.run("keyGrad" + suffix,
-                                 {.grid = {static_cast<unsigned>(c.batch * Hk) * tiles(c.keys, backwardRows)},
-                                  .block = {backwardThreads}},
-                                 qv, kv, vv, gv, dkv, dvv, lse, delta, shape)),
-            "");
+  const bool tensorCores = c.warps != 0;
+  const long long forwardRows = tensorCores || D <= 64 ? 64 : D <= 128 ? 32 : 16;
+  const long long backwardRows = tensorCores ? 16 * c.warps : D <= 64 ? 32 : D <= 128 ? 16 : 8;
+  const unsigned heads = static_cast<unsigned>(c.batch * Hq);
+  const unsigned backwardThreads = tensorCores ? 32 * c.warps : D <= 128 ? 128 : 64;
+  const size_t rowBytes = tensorCores ? ((D + 15) / 16 * 16 + 8) * 2 : 0, moving = D <= 64 ? 64 : 32; // shared memory
+  const size_t backwardShared = tensorCores ? (2 * backwardRows + 4 * moving) * rowBytes : 0;
+  auto launch = [&](unsigned blocks, unsigned threads, size_t sharedBytes) {
+    return fusor::emulator::LaunchShape{.grid = {blocks}, .block = {threads}, .sharedBytes = sharedBytes};
+  };
+  const auto forward = launch(heads * tiles(c.queries, forwardRows), 128, (forwardRows + 4 * 64) * rowBytes);
+  ASSERT_EQ(messageOf(module.run("forward" + suffix, forward, qv, kv, vv, ov, lse, shape)), "");
+  const auto byQuery = launch(heads * tiles(c.queries, backwardRows), backwardThreads,
+                              tensorCores ? backwardShared + backwardRows * 4 : 0);
+  if (tensorCores) {
+    ASSERT_EQ(messageOf(module.run("queryGrad" + suffix, byQuery, qv, kv, vv, ov, gv, dqv, lse, delta, shape)), "");
+  } else {
+    ASSERT_EQ(
+        messageOf(module.run("delta" + suffix, launch(tiles(heads * c.queries, 4), 128, 0), ov, gv, delta, shape)), "");
+    ASSERT_EQ(messageOf(module.run("queryGrad" + suffix, byQuery, qv, kv, vv, gv, dqv, lse, delta, shape)), "");
+  }
+  const auto byKey = launch(static_cast<unsigned>(c.batch * Hk) * tiles(c.keys, backwardRows), backwardThreads,
+                            tensorCores ? backwardShared + 4 * moving * 4 : 0);
+  ASSERT_EQ(messageOf(module.run("keyGrad" + suffix, byKey, qv, kv, vv, gv, dkv, dvv, lse, delta, shape)), "");
   for (Tensor *tensor : {&out, &dq, &dk, &dv, &packedGrad, &packed, &q, &k, &v})
     ASSERT_EQ(messageOf(tensor->bytes.check("tensor")), "");
 
@@ -313,8 +325,8 @@ TEST(Attention, PackedLayoutAndTypes) {
 }
 
 TEST(Attention, CompilesForGpus) {
-  expectCompilesUnderNvrtc(deviceLibrary(kFiles) + kernelsFor(7, "float", false) + kernelsFor(64, "bf16", false) +
-                           kernelsFor(256, "f16", false));
+  expectCompilesUnderNvrtc(deviceLibrary(kFiles) + kernelsFor(7, "float", 0) + kernelsFor(64, "bf16", 0) +
+                           kernelsFor(256, "f16", 0));
 }
 
 // ---- the same on tensor cores --------------------------------------------------------------------------------------
@@ -322,7 +334,7 @@ TEST(Attention, CompilesForGpus) {
 Case mma(int headSize, long long queries, long long keys, bool causal = true) {
   Case c;
   c.headSize = headSize, c.type = "bf16", c.queries = queries, c.keys = keys, c.causal = causal;
-  c.tensorCores = true;
+  c.warps = 4;
   return c;
 }
 template <class Change> Case with(Case c, Change change) {
@@ -338,6 +350,12 @@ TEST(AttentionMma, RaggedLengths) {
   for (auto [queries, keys] :
        {std::array<long long, 2>{1, 1}, {17, 17}, {64, 64}, {130, 130}, {1, 200}, {65, 129}, {129, 65}, {130, 1}})
     for (bool causal : {false, true}) check(mma(64, queries, keys, causal));
+}
+
+TEST(AttentionMma, EightWarps) {
+  for (auto [queries, keys] : {std::array<long long, 2>{1, 1}, {130, 130}, {300, 100}, {100, 300}})
+    for (bool causal : {false, true}) check(with(mma(64, queries, keys, causal), [](Case &c) { c.warps = 8; }));
+  check(with(mma(64, 200, 200), [](Case &c) { c.warps = 8, c.window = 40, c.masked = true, c.packed = true; }));
 }
 
 TEST(AttentionMma, GroupedHeads) {
@@ -373,8 +391,7 @@ TEST(AttentionMma, PackedLayoutAndTypes) {
 }
 
 TEST(AttentionMma, CompilesForGpus) {
-  expectCompilesUnderNvrtc(deviceLibrary(kMmaFiles) + kernelsFor(40, "bf16", true) + kernelsFor(64, "f16", true) +
-                               kernelsFor(128, "bf16", true),
+  expectCompilesUnderNvrtc(deviceLibrary(kMmaFiles) + kernelsFor(40, "f16", 8) + kernelsFor(128, "bf16", 4),
                            {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120"});
 }
 

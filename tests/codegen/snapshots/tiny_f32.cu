@@ -847,37 +847,41 @@ layer_norm_grad_layer_norm_param_grad_sum__f32_32_64_finish(float *__restrict__ 
   }
 }
 
-// ---- linear_input_grad_gelu_grad_sum__f32_32_256_gemm ----
-// linear_input_grad_gelu_grad_sum__f32_32_256_gemm   (contraction kernel)
+// ---- linear_input_grad_gelu_gelu_grad_sum__f32_32_256_gemm ----
+// linear_input_grad_gelu_gelu_grad_sum__f32_32_256_gemm   (contraction kernel)
 //   %d_activation = linear_input_grad %d_out, %fc2_weight : f32[B, 32, 256]
+//   %activation = gelu %fc1                               : f32[B, 32, 256]
 //   %d_fc1 = gelu_grad %d_activation, %fc1                : f32[B, 32, 256]
 //   %d_fc1_bias = sum %d_fc1 {dims = [0, 1]}              : f32[256]
-// 3 ops -> several kernels, this is step 'gemm'; reads d_out fc2_weight fc1, writes d_fc1 d_fc1_bias; saves 3 passes over [B, 32, 256].
+// 4 ops -> several kernels, this is step 'gemm'; reads d_out fc2_weight fc1, writes activation d_fc1 d_fc1_bias; saves 4 passes over [B, 32, 256].
 // grid = ceil(32*B / 128) * 2, block = 256, tiles of 128 x 128
 extern "C" __global__ void __launch_bounds__(256)
-linear_input_grad_gelu_grad_sum__f32_32_256_gemm(const float *__restrict__ d_out, const float *__restrict__ fc2_weight, const float *fc1_2, float *d_fc1_2, float *__restrict__ d_fc1_bias_partials, i64 B) {
+linear_input_grad_gelu_gelu_grad_sum__f32_32_256_gemm(const float *__restrict__ d_out, const float *__restrict__ fc2_weight, const float *fc1_2, float *activation2, float *d_fc1_2, float *__restrict__ d_fc1_bias_partials, i64 B) {
   const GemmOperands<float, float> operands = {d_out, fc2_weight, (32 * B), 256, 64,  // A, B, M, N, K
     64, 256, 0, 0};                                                             // between rows of A and B, between batches
   const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
     const i64 row = r;
     const float fc1 = load(fc1_2 + row * 256 + c);
+    const float activation = 0.5f * fc1 * (1.0f + math::tanhBesideOne(0.7978846f * (fc1 + 0.044715f * fc1 * fc1 * fc1)));  // f32[B, 32, 256]
     const float gelu_grad_part = math::tanhBesideOne(0.7978846f * (fc1 + 0.044715f * fc1 * fc1 * fc1));
     const float d_fc1 = acc * (0.5f * (1.0f + gelu_grad_part) + 0.5f * fc1 * (1.0f - gelu_grad_part * gelu_grad_part) * 0.7978846f * (1.0f + 0.134145f * fc1 * fc1));  // f32[B, 32, 256]
+    store(activation2 + row * 256 + c, activation);
     store(d_fc1_2 + row * 256 + c, d_fc1);
     return d_fc1;
   };
   gemmSimt<GemmTile128, false, false>(operands, epilogueOf<true>(epilogue), d_fc1_bias_partials);
 }
 
-// ---- linear_input_grad_gelu_grad_sum__f32_32_256_finish ----
-// linear_input_grad_gelu_grad_sum__f32_32_256_finish   (contraction kernel)
+// ---- linear_input_grad_gelu_gelu_grad_sum__f32_32_256_finish ----
+// linear_input_grad_gelu_gelu_grad_sum__f32_32_256_finish   (contraction kernel)
 //   %d_activation = linear_input_grad %d_out, %fc2_weight : f32[B, 32, 256]
+//   %activation = gelu %fc1                               : f32[B, 32, 256]
 //   %d_fc1 = gelu_grad %d_activation, %fc1                : f32[B, 32, 256]
 //   %d_fc1_bias = sum %d_fc1 {dims = [0, 1]}              : f32[256]
-// 3 ops -> several kernels, this is step 'finish'; reads d_out fc2_weight fc1, writes d_fc1 d_fc1_bias; saves 3 passes over [B, 32, 256].
+// 4 ops -> several kernels, this is step 'finish'; reads d_out fc2_weight fc1, writes activation d_fc1 d_fc1_bias; saves 4 passes over [B, 32, 256].
 // grid = 8, block = 512, adds ceil(32*B / 128) partial results
 extern "C" __global__ void __launch_bounds__(512)
-linear_input_grad_gelu_grad_sum__f32_32_256_finish(float *__restrict__ d_fc1_bias2, const float *__restrict__ d_fc1_bias_partials, i64 B) {
+linear_input_grad_gelu_gelu_grad_sum__f32_32_256_finish(float *__restrict__ d_fc1_bias2, const float *__restrict__ d_fc1_bias_partials, i64 B) {
   const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 256;
   // the sums: barriers inside, so for all threads
@@ -1083,7 +1087,7 @@ linear_input_grad__f32_32_64_v3(const float *__restrict__ d_mid, const float *__
 //   %d_q, %d_k, %d_v = attention_grad %d_attention, %q, %k, %v, %attention, %x {causal = true, heads = 2} : f32[B, 32, 64], f32[B, 32, 64], f32[B, 32, 64]
 //   %d_qkv = concat %d_q, %d_k, %d_v               : f32[B, 32, 192]
 // 3 ops -> several kernels, this is step 'delta'; reads qkv d_attention attention x, writes d_qkv.
-// grid = ceil(64*B / 4), block = 128, a warp a row: delta = sum(dy * y)
+// grid = ceil(64*B / 4), block = 128, a warp a row: delta = sum(dy * y); on CUDA cores: the kernel tier is simt
 extern "C" __global__ void __launch_bounds__(128)
 split_attention_grad_concat__f32_32_192_delta(const float *__restrict__ d_attention, const float *__restrict__ attention, float *__restrict__ delta, i64 B) {
   const AttentionShape shape = {B, 2, 2, 32, 32,                                // batch, heads, key heads, queries, keys

@@ -81,6 +81,11 @@ int cublasLtMatmulAlgoGetHeuristic(void *, Product *, Layout *, Layout *, Layout
   for (int i = 0; i < *found; ++i) results[i] = {{static_cast<uint64_t>(i)}, 1024, 0, 1, {}};
   return 0;
 }
+int cublasLtMatmulAlgoCheck(void *, Product *, Layout *, Layout *, Layout *, Layout *, const uint64_t *algorithm,
+                            Result *result) {
+  *result = {{*algorithm}, 1024, 0, 1, {}};
+  return *algorithm < 3 ? 0 : 15;
+}
 int cublasLtMatmul(void *, Product *p, const float *alpha, const void *a, Layout *la, const void *b, Layout *lb,
                    const float *beta, const void *, Layout *, void *d, Layout *ld, const uint64_t *algorithm,
                    void *workspace, size_t, void *) {

@@ -1,4 +1,6 @@
 // CudaProgram on the fake GPU: a training step whose kernels run in the emulator, against the CPU's program.
+#include "frontend/api/checkpoint.h"
+#include "frontend/api/errors.h"
 #include "frontend/text/parser.h"
 #include "ir/reference/initial_values.h"
 #include "passes/pipeline.h"
@@ -6,10 +8,18 @@
 #include "runtime/execute/run_error.h"
 #include "tests/runtime/temporary_folder.h"
 #include "tests/support/fake_gpu/fake_gpu.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
 #include <gtest/gtest.h>
+#include <set>
+#include <sys/wait.h>
+#include <unistd.h>
 
 using namespace fusor;
 using namespace fusor::runtime;
@@ -159,6 +169,62 @@ TEST(CudaProgram, GemmsAsLibraryCalls) {
   ::unsetenv("FUSOR_CUBLASLT");
 }
 
+// A second start measures nothing; a checkpoint's plans go before the cache's; damaged and foreign ones are left out.
+TEST(CudaProgram, GemmPlansAreKept) {
+  FakeGpu gpu;
+  TemporaryFolder folder;
+  std::shared_ptr<Cache> cache = llvm::cantFail(Cache::open(folder.path("cache")));
+  ::setenv("FUSOR_CUBLASLT", FUSOR_FAKE_CUBLASLT, 1);
+  auto program = [&](std::shared_ptr<Cache> kept, bool timing = true) {
+    CudaPlatform platform = platformOf(gpu, std::move(kept));
+    platform.cublasLt = llvm::cantFail(CublasLt::load(platform.context));
+    CompileOptions options;
+    options.timeGemms = timing, options.graphs = false;
+    return compileForCuda(compiled(kModel, passes::PipelineKind::train), cudaTarget(gpu.device()), options,
+                          std::move(platform));
+  };
+  auto said = [](const Program &p) { return llvm::join(p.compileStats().notes, "\n"); };
+  PROGRAM(first, program(cache));
+  step(first, 5);
+  GemmPlans plans = first.gemmPlans();
+  EXPECT_GT(first.compileStats().timedGemms, 0u);
+  EXPECT_EQ(plans.text.size(), first.compileStats().timedGemms);
+  PROGRAM(second, program(cache));
+  step(second, 5);
+  EXPECT_EQ(second.compileStats().timedGemms, 0u);
+  EXPECT_EQ(second.gemmPlans().text, plans.text);
+
+  // The last digit of the first word: algorithm 2 of the fake, whatever was the fastest.
+  for (auto &[shape, text] : plans.text) text[0] = '0', text[1] = '2';
+  PROGRAM(resumed, program(cache));
+  resumed.adoptGemmPlans(plans);
+  step(resumed, 5);
+  EXPECT_EQ(resumed.gemmPlans().text, plans.text);
+  EXPECT_EQ(resumed.compileStats().timedGemms, 0u);
+  PROGRAM(untimed, program(nullptr, false)); // --deterministic resumes with the same ones too
+  untimed.adoptGemmPlans(plans);
+  step(untimed, 5);
+  EXPECT_EQ(untimed.gemmPlans().text, plans.text);
+
+  GemmPlans foreign = plans;
+  foreign.environment = "another GPU";
+  PROGRAM(elsewhere, program(nullptr));
+  elsewhere.adoptGemmPlans(foreign);
+  step(elsewhere, 5);
+  EXPECT_NE(said(elsewhere).find("GEMM plans for another GPU cannot be used"), std::string::npos) << said(elsewhere);
+  EXPECT_GT(elsewhere.compileStats().timedGemms, 0u);
+
+  auto damaged = plans;
+  auto one = damaged.text.begin();
+  one->second = "zz", std::next(one)->second[1] = '9'; // no hexadecimal number; algorithm 9 is not there
+  PROGRAM(repaired, program(nullptr));
+  repaired.adoptGemmPlans(damaged);
+  EXPECT_GT(step(repaired, 5), 0);
+  EXPECT_EQ(repaired.compileStats().timedGemms, 2u);
+  EXPECT_NE(said(repaired).find("is damaged or unknown to cuBLASLt"), std::string::npos) << said(repaired);
+  ::unsetenv("FUSOR_CUBLASLT");
+}
+
 TEST(CudaProgram, ChecksEachKernelAgainstItsBody) {
   FakeGpu gpu;
   CompileOptions options;
@@ -204,7 +270,7 @@ TEST(CudaProgram, StartsStepsAheadOfTheirResults) {
       std::vector<unsigned> started;
       int first = gpu.calls.size();
       std::vector<float> got;
-      auto read = [&](unsigned number) {
+      auto read = [&, program = program](unsigned number) {
         float loss = -1;
         TensorView out{ir::DType::f32, {}, &loss};
         if (auto error = program->finish(number, out)) FAIL() << llvm::toString(std::move(error));
@@ -335,6 +401,153 @@ TEST(CudaProgram, FailuresAreTold) {
   error = none.takeError();
   EXPECT_TRUE(error.isA<OutOfMemoryError>());
   llvm::consumeError(std::move(error));
+}
+
+std::string failedStep(Program &program, bool &isMemory, bool &isDevice) {
+  Batch batch(5);
+  float loss;
+  TensorView out{ir::DType::f32, {}, &loss};
+  auto error = program.run("train_step", batch.inputs(), out);
+  isMemory = error.isA<OutOfMemoryError>(), isDevice = error.isA<DeviceError>();
+  return llvm::toString(std::move(error));
+}
+
+TEST(CudaProgram, OutOfMemoryNamesThePlanAndWhatLowersIt) {
+  FakeGpu gpu;
+  bool isMemory, isDevice;
+  {
+    PROGRAM(program, onFakeGpu(gpu, compiled(kModel, passes::PipelineKind::train)));
+    int refused = 0; // for the arena, for what is the bucket's own: each with the plan
+    for (int64_t more = 0;; more += 256) {
+      gpu.memoryBytes = gpu.allocatedBytes + more;
+      std::string text = failedStep(program, isMemory, isDevice);
+      if (text.empty()) break; // and it goes on when there is room
+      ++refused;
+      ASSERT_TRUE(isMemory) << text;
+      for (const char *part : {"@train_step needs ", "a smaller batch, --accumulate N or --recompute full lower it"})
+        EXPECT_NE(text.find(part), std::string::npos) << text;
+    }
+    EXPECT_GT(refused, 2);
+    gpu.failing = "cuGraphInstantiate", gpu.failingCode = 2;
+    std::string text = failedStep(program, isMemory, isDevice);
+    EXPECT_TRUE(isMemory) << text;
+    EXPECT_NE(text.find("cuGraphInstantiate failed"), std::string::npos) << text;
+    gpu.failing = "", gpu.failingCode = 719;
+  }
+  EXPECT_EQ(gpu.openHandles, 0);
+}
+
+// A device that is gone: one error, nothing hangs or leaks, and a checkpoint that was there stays.
+TEST(CudaProgram, ALostDeviceIsReportedOnce) {
+  FakeGpu gpu;
+  TemporaryFolder folder;
+  std::string checkpoint = folder.path("checkpoint");
+  {
+    PROGRAM(program, onFakeGpu(gpu, compiled(kModel, passes::PipelineKind::train)));
+    for (int i = 0; i < 3; ++i) step(program, 5);
+    llvm::cantFail(frontend::saveCheckpoint(program, checkpoint, llvm::json::Object{{"step", 3}}));
+    auto saved = weights(program, "w1");
+    Batch batch(5);
+    unsigned started = llvm::cantFail(program.start("train_step", batch.inputs()));
+    gpu.failing = "cuEventSynchronize"; // where the host waits for the loss
+    float loss;
+    auto error = program.finish(started, {{ir::DType::f32, {}, &loss}});
+    EXPECT_TRUE(error.isA<DeviceError>());
+    std::string text = llvm::toString(std::move(error));
+    EXPECT_NE(text.find("cuEventSynchronize failed for @train_step: unspecified launch failure"), std::string::npos)
+        << text;
+    gpu.failing = "cuStreamSynchronize";
+    error = frontend::saveCheckpoint(program, checkpoint, llvm::json::Object{{"step", 4}});
+    EXPECT_TRUE(error.isA<DeviceError>());
+    llvm::consumeError(std::move(error));
+    PROGRAM(cpu, compile(compiled(kModel, passes::PipelineKind::train), ir::Target{}, {}));
+    llvm::cantFail(frontend::loadCheckpoint(cpu, checkpoint, true));
+    EXPECT_EQ(weights(cpu, "w1"), saved);
+    EXPECT_EQ(llvm::cantFail(frontend::readCheckpointInfo(checkpoint)).getInteger("step").getValueOr(0), 3);
+  }
+  gpu.failing = "";
+  EXPECT_EQ(gpu.openHandles, 0);
+}
+
+TEST(CudaProgram, AKernelThatDoesNotCompileIsNamedAndKept) {
+  FakeGpu gpu;
+  CudaPlatform platform = platformOf(gpu);
+  platform.compile = [](const KernelSource &kernel) -> llvm::Expected<CompiledKernel> {
+    return llvm::make_error<KernelCompileError>(kernel.name.str(), "sm_75", "NVRTC_ERROR_COMPILATION", "k.cu(3): oops");
+  };
+  auto program = compileForCuda(compiled(kModel, passes::PipelineKind::infer), cudaTarget(gpu.device()), {}, platform);
+  ASSERT_FALSE(bool(program));
+  fusor::Error error = frontend::toPublic(program.takeError());
+  EXPECT_EQ(error.exitCode(), 69);
+  llvm::StringRef text(error.text());
+  EXPECT_TRUE(text.contains("k.cu(3): oops")) << text.str();
+  auto path = text.split("its text is kept: ").second.split('\n').first;
+  auto file = llvm::MemoryBuffer::getFile(path);
+  ASSERT_TRUE(bool(file)) << text.str();
+  auto name = llvm::sys::path::filename(path).split('-').first;
+  EXPECT_TRUE((*file)->getBuffer().contains(name)) << path.str();
+  llvm::sys::fs::remove(path);
+}
+
+// A folder that takes no files: everything works, and it is said once.
+TEST(CudaProgram, ACacheThatCannotBeWrittenIsSaidOnce) {
+  FakeGpu gpu;
+  TemporaryFolder folder;
+  std::shared_ptr<Cache> cache = llvm::cantFail(Cache::open(folder.path("cache")));
+  std::ofstream(folder.path("cache") + "/v1/cubin") << "a file where a folder should be";
+  std::ofstream(folder.path("cache") + "/v1/gemm-plan") << "likewise";
+  ::setenv("FUSOR_CUBLASLT", FUSOR_FAKE_CUBLASLT, 1);
+  CudaPlatform platform = platformOf(gpu, cache);
+  platform.cublasLt = llvm::cantFail(CublasLt::load(platform.context));
+  CompileOptions options;
+  options.graphs = false;
+  PROGRAM(program, compileForCuda(compiled(kModel, passes::PipelineKind::train), cudaTarget(gpu.device()), options,
+                                  std::move(platform)));
+  EXPECT_GT(step(program, 5), 0);
+  ::unsetenv("FUSOR_CUBLASLT");
+  int said = 0;
+  for (const std::string &note : program.compileStats().notes) said += llvm::StringRef(note).contains("not kept");
+  EXPECT_EQ(said, 1) << llvm::join(program.compileStats().notes, "\n");
+}
+
+// They compile the same kernels at once and write the same entries; each must end as if alone.
+TEST(CudaProgram, EightProcessesOnOneColdCache) {
+  TemporaryFolder folder;
+  std::vector<pid_t> children;
+  for (int child = 0; child < 8; ++child) {
+    pid_t pid = ::fork();
+    ASSERT_GE(pid, 0);
+    if (pid > 0) {
+      children.push_back(pid);
+      continue;
+    }
+    FakeGpu gpu;
+    std::shared_ptr<Cache> cache = llvm::cantFail(Cache::open(folder.path("cache")));
+    auto program = onFakeGpu(gpu, compiled(kModel, passes::PipelineKind::infer), {}, cache);
+    if (!program) ::_exit(1);
+    llvm::cantFail((*program)->initialize(3));
+    float loss = step(**program, 5, "forward");
+    std::ofstream(folder.path("loss" + std::to_string(child))) << llvm::toHex({reinterpret_cast<char *>(&loss), 4});
+    ::_exit((*program)->compileStats().notes.empty() ? 0 : 2);
+  }
+  for (pid_t pid : children) {
+    int status = 0;
+    ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  }
+  std::set<std::string> losses;
+  for (int child = 0; child < 8; ++child) {
+    std::string loss;
+    std::ifstream(folder.path("loss" + std::to_string(child))) >> loss;
+    losses.insert(loss);
+  }
+  EXPECT_EQ(losses.size(), 1u);
+  EXPECT_EQ(losses.begin()->size(), 8u);
+  FakeGpu gpu;
+  std::shared_ptr<Cache> cache = llvm::cantFail(Cache::open(folder.path("cache")));
+  EXPECT_TRUE(cache->verify().empty());
+  PROGRAM(ninth, onFakeGpu(gpu, compiled(kModel, passes::PipelineKind::infer), {}, cache));
+  EXPECT_EQ(ninth.compileStats().compiled, 0u);
 }
 
 TEST(CudaProgram, ArchitecturesAndTiers) {

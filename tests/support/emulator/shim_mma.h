@@ -9,6 +9,7 @@ namespace fusor::emulator {
 struct PendingCopy {
   void *to;
   const void *from; // null: zeros
+  int bytes;
 };
 // cp.async of one thread: groups committed, oldest first, and the copies since.
 struct CopyQueue {
@@ -26,9 +27,9 @@ inline void forgetCopies() { copyQueue().groups = copyQueue().count = 0; }
 
 inline void perform(const PendingCopy &copy) {
   if (copy.from)
-    std::memcpy(copy.to, copy.from, 16);
+    std::memcpy(copy.to, copy.from, copy.bytes);
   else
-    std::memset(copy.to, 0, 16);
+    std::memset(copy.to, 0, copy.bytes);
 }
 
 // What lane `lane` offered to an exchange of N words.
@@ -83,15 +84,21 @@ void mma16x8x16(float (&sums)[4], const unsigned (&a)[4], unsigned b0, unsigned 
   }
 }
 
-inline void copyAsync16(void *to, const void *from, bool exists, int line = __builtin_LINE()) {
+inline void copyAsync(void *to, const void *from, bool exists, int bytes, int line) {
   using namespace fusor::emulator;
-  if ((reinterpret_cast<unsigned long long>(to) | (exists ? reinterpret_cast<unsigned long long>(from) : 0)) % 16 != 0)
-    fusor_emulator_hooks->fail("cp.async moves 16 aligned bytes", line);
-  const PendingCopy copy = {to, exists ? from : nullptr};
+  const auto addresses = reinterpret_cast<unsigned long long>(to) | reinterpret_cast<unsigned long long>(from) * exists;
+  if (addresses % bytes != 0) fusor_emulator_hooks->fail("cp.async moves words that are aligned to their size", line);
+  const PendingCopy copy = {to, exists ? from : nullptr, bytes};
   if (fusor_emulator_lane->blockIndex.x % 2 == 1) return perform(copy);
   CopyQueue &queue = copyQueue();
   if (queue.count == CopyQueue::kCapacity) fusor_emulator_hooks->fail("too many cp.async in flight", line);
   queue.copies[queue.count++] = copy;
+}
+inline void copyAsync16(void *to, const void *from, bool exists, int line = __builtin_LINE()) {
+  copyAsync(to, from, exists, 16, line);
+}
+inline void copyAsync4(void *to, const void *from, bool exists, int line = __builtin_LINE()) {
+  copyAsync(to, from, exists, 4, line);
 }
 inline void commitCopies(int line = __builtin_LINE()) {
   using namespace fusor::emulator;

@@ -38,8 +38,8 @@ FakeGpu *current = nullptr;
 std::map<uint64_t, size_t> allocations;
 constexpr int kOutOfMemory = 2, kInvalidImage = 200, kNotFound = 500, kLaunchFailed = 719;
 
-// The code of call `name`: 0, or 719 where the test wants it to fail.
-int begin(const char *name) { return current->failing == name ? kLaunchFailed : 0; }
+// The code of call `name`: 0, or what the test wants it to fail with.
+int begin(const char *name) { return current->failing == name ? current->failingCode : 0; }
 
 int perform(CUstream_st *stream, std::function<int()> work) {
   if (!stream->capturing) return work();
@@ -227,6 +227,7 @@ DriverFunctions FakeGpu::functions() const {
   f.eventSynchronize = [](CudaEventHandle) { return begin("cuEventSynchronize"); };
   f.eventElapsedTime = [](float *milliseconds, CudaEventHandle, CudaEventHandle) { return *milliseconds = 0.5f, 0; };
   f.graphInstantiate = [](CudaGraphExecHandle *exec, CudaGraphHandle graph, unsigned long long) {
+    if (int code = begin("cuGraphInstantiate")) return code;
     return *exec = new CUgraphExec_st{graph->nodes}, ++current->openHandles, 0;
   };
   f.graphGetNodes = [](CudaGraphHandle graph, void *, size_t *count) { return *count = graph->nodes.size(), 0; };

@@ -26,8 +26,9 @@ public:
   std::vector<std::string> calls;
   int64_t memoryBytes = int64_t(1) << 30; // what allocations may have together
   int64_t allocatedBytes = 0;
-  std::string failing; // the name of a call that fails with code 719, "cuLaunchKernel"
-  int openHandles = 0; // allocations, modules, streams, events and graphs that were not given back
+  std::string failing;   // the name of a call that fails, "cuLaunchKernel"
+  int failingCode = 719; // with this code: launch failed; 2 is out of memory
+  int openHandles = 0;   // allocations, modules, streams, events and graphs that were not given back
   /// Calls whose text begins with `prefix`.
   int count(llvm::StringRef prefix) const;
 };
