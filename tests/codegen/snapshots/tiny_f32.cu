@@ -747,14 +747,14 @@ layer_norm_grad_layer_norm_param_grad_sum__f32_32_64_rows(const float *d_ln_f, c
   const i64 firstRow = chunk * 24;
   const i64 endRow = firstRow + 24 < (32 * B) ? firstRow + 24 : (32 * B);
   float sum_sum[4];                                                             // this thread's columns
-    for (int e = 0; e < 4; ++e)
-      sum_sum[e] = Sum::identity<float>();
+  for (int e = 0; e < 4; ++e)
+    sum_sum[e] = Sum::identity<float>();
   float sum_sum2[4];                                                            // this thread's columns
-    for (int e = 0; e < 4; ++e)
-      sum_sum2[e] = Sum::identity<float>();
+  for (int e = 0; e < 4; ++e)
+    sum_sum2[e] = Sum::identity<float>();
   float d_fc2_bias_sum[4];                                                      // this thread's columns
-    for (int e = 0; e < 4; ++e)
-      d_fc2_bias_sum[e] = Sum::identity<float>();
+  for (int e = 0; e < 4; ++e)
+    d_fc2_bias_sum[e] = Sum::identity<float>();
   for (i64 row = firstRow + warp; row < endRow; row += 4) {
     // load
     float out4[4];                                                              // this thread's columns
@@ -960,14 +960,14 @@ layer_norm_grad_layer_norm_param_grad_add_sum__f32_64_rows(const float *d_ln2, c
   const i64 firstRow = chunk * 24;
   const i64 endRow = firstRow + 24 < (32 * B) ? firstRow + 24 : (32 * B);
   float sum_sum[4];                                                             // this thread's columns
-    for (int e = 0; e < 4; ++e)
-      sum_sum[e] = Sum::identity<float>();
+  for (int e = 0; e < 4; ++e)
+    sum_sum[e] = Sum::identity<float>();
   float sum_sum2[4];                                                            // this thread's columns
-    for (int e = 0; e < 4; ++e)
-      sum_sum2[e] = Sum::identity<float>();
+  for (int e = 0; e < 4; ++e)
+    sum_sum2[e] = Sum::identity<float>();
   float d_proj_bias_sum[4];                                                     // this thread's columns
-    for (int e = 0; e < 4; ++e)
-      d_proj_bias_sum[e] = Sum::identity<float>();
+  for (int e = 0; e < 4; ++e)
+    d_proj_bias_sum[e] = Sum::identity<float>();
   for (i64 row = firstRow + warp; row < endRow; row += 4) {
     // load
     float mid4[4];                                                              // this thread's columns
@@ -1250,11 +1250,11 @@ layer_norm_grad_layer_norm_param_grad_add__f32_64_rows(const float *d_ln1, const
   const i64 firstRow = chunk * 24;
   const i64 endRow = firstRow + 24 < (32 * B) ? firstRow + 24 : (32 * B);
   float sum_sum[4];                                                             // this thread's columns
-    for (int e = 0; e < 4; ++e)
-      sum_sum[e] = Sum::identity<float>();
+  for (int e = 0; e < 4; ++e)
+    sum_sum[e] = Sum::identity<float>();
   float sum_sum2[4];                                                            // this thread's columns
-    for (int e = 0; e < 4; ++e)
-      sum_sum2[e] = Sum::identity<float>();
+  for (int e = 0; e < 4; ++e)
+    sum_sum2[e] = Sum::identity<float>();
   for (i64 row = firstRow + warp; row < endRow; row += 4) {
     // load
     float embedded4[4];                                                         // this thread's columns
