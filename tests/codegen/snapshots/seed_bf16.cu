@@ -109,8 +109,8 @@ linear__bf16_256_2304(const bf16 *__restrict__ ln1, const bf16 *__restrict__ qkv
 //   %q, %k, %v = split %qkv {sizes = [768, 768, 768]}                          : bf16[B, 256, 768], bf16[B, 256, 768], bf16[B, 256, 768]
 //   %attention, %attention2 = attention %q, %k, %v {causal = true, heads = 12} : bf16[B, 256, 768], f32[B, 12, 256]
 // 2 ops -> 1 kernel; reads qkv, writes attention; saves 6 passes over [B, 256, 768].
-// grid = 48*B, block = 128, online softmax on CUDA cores: the kernel tier is simt
-extern "C" __global__ void __launch_bounds__(128)
+// grid = 48*B, block = 128, 46080 bytes of shared memory, online softmax on tensor cores, 64 queries by 64 keys
+extern "C" __global__ void __launch_bounds__(128, 3)
 split_attention__bf16_256_768(const bf16 *__restrict__ qkv, bf16 *__restrict__ attention, i64 B) {
   const AttentionShape shape = {B, 12, 12, 256, 256,                            // batch, heads, key heads, queries, keys
     0.125f, true, -1, nullptr, nullptr};                                        // scale, causal, keys to the left (-1: all), mask, length
@@ -118,8 +118,7 @@ split_attention__bf16_256_768(const bf16 *__restrict__ qkv, bf16 *__restrict__ a
   const HeadView<const bf16> k_view = {qkv + 768, 589824, 2304, 64};            // strides of batch, token, head
   const HeadView<const bf16> v_view = {qkv + 1536, 589824, 2304, 64};           // strides of batch, token, head
   const HeadView<bf16> y_view = {attention, 196608, 768, 64};                   // strides of batch, token, head
-  // the weights meet v unrounded: the IR has no rounding there
-  attentionForward<64, false>(q_view, k_view, v_view, y_view, (float *)nullptr, shape);
+  attentionForwardMma<64>(q_view, k_view, v_view, y_view, (float *)nullptr, shape);
 }
 
 // ---- linear_add__bf16_256_768 ----
@@ -530,8 +529,8 @@ embedding_add_layer_norm__bf16_256_768_v2(const float *__restrict__ emb_weight, 
 //   %q, %k, %v = split %qkv {sizes = [768, 768, 768]}                          : bf16[B, 256, 768], bf16[B, 256, 768], bf16[B, 256, 768]
 //   %attention, %attention2 = attention %q, %k, %v {causal = true, heads = 12} : bf16[B, 256, 768], f32[B, 12, 256]
 // 2 ops -> 1 kernel; reads qkv, writes attention attention2; saves 6 passes over [B, 256, 768].
-// grid = 48*B, block = 128, online softmax on CUDA cores: the kernel tier is simt
-extern "C" __global__ void __launch_bounds__(128)
+// grid = 48*B, block = 128, 46080 bytes of shared memory, online softmax on tensor cores, 64 queries by 64 keys
+extern "C" __global__ void __launch_bounds__(128, 3)
 split_attention__bf16_256_768_v2(const bf16 *__restrict__ qkv, bf16 *__restrict__ attention, float *__restrict__ attention2, i64 B) {
   const AttentionShape shape = {B, 12, 12, 256, 256,                            // batch, heads, key heads, queries, keys
     0.125f, true, -1, nullptr, nullptr};                                        // scale, causal, keys to the left (-1: all), mask, length
@@ -539,8 +538,7 @@ split_attention__bf16_256_768_v2(const bf16 *__restrict__ qkv, bf16 *__restrict_
   const HeadView<const bf16> k_view = {qkv + 768, 589824, 2304, 64};            // strides of batch, token, head
   const HeadView<const bf16> v_view = {qkv + 1536, 589824, 2304, 64};           // strides of batch, token, head
   const HeadView<bf16> y_view = {attention, 196608, 768, 64};                   // strides of batch, token, head
-  // the weights meet v unrounded: the IR has no rounding there
-  attentionForward<64, false>(q_view, k_view, v_view, y_view, attention2, shape);
+  attentionForwardMma<64>(q_view, k_view, v_view, y_view, attention2, shape);
 }
 
 // ---- layer_norm__bf16_256_768_v2 ----
@@ -1252,39 +1250,24 @@ linear_input_grad__bf16_256_768_v2(const bf16 *__restrict__ d_mid, const bf16 *_
   gemmSimt<GemmTile128, false, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
 }
 
-// ---- split_attention_grad_concat__bf16_256_2304_delta ----
-// split_attention_grad_concat__bf16_256_2304_delta   (attention kernel)
-//   %q, %k, %v = split %qkv {sizes = [768, 768, 768]} : bf16[B, 256, 768], bf16[B, 256, 768], bf16[B, 256, 768]
-//   %d_q, %d_k, %d_v = attention_grad %d_attention, %q, %k, %v, %attention, %x {causal = true, heads = 12} : bf16[B, 256, 768], bf16[B, 256, 768], bf16[B, 256, 768]
-//   %d_qkv = concat %d_q, %d_k, %d_v                  : bf16[B, 256, 2304]
-// 3 ops -> several kernels, this is step 'delta'; reads qkv d_attention attention x, writes d_qkv.
-// grid = ceil(3072*B / 4), block = 128, a warp a row: delta = sum(dy * y); on CUDA cores: the kernel tier is simt
-extern "C" __global__ void __launch_bounds__(128)
-split_attention_grad_concat__bf16_256_2304_delta(const bf16 *__restrict__ d_attention, const bf16 *__restrict__ attention, float *__restrict__ delta, i64 B) {
-  const AttentionShape shape = {B, 12, 12, 256, 256,                            // batch, heads, key heads, queries, keys
-    0.125f, true, -1, nullptr, nullptr};                                        // scale, causal, keys to the left (-1: all), mask, length
-  const HeadView<const bf16> y_view = {attention, 196608, 768, 64};             // strides of batch, token, head
-  const HeadView<const bf16> dy_view = {d_attention, 196608, 768, 64};          // strides of batch, token, head
-  attentionDelta<64>(y_view, dy_view, delta, shape);
-}
-
 // ---- split_attention_grad_concat__bf16_256_2304_dq ----
 // split_attention_grad_concat__bf16_256_2304_dq   (attention kernel)
 //   %q, %k, %v = split %qkv {sizes = [768, 768, 768]} : bf16[B, 256, 768], bf16[B, 256, 768], bf16[B, 256, 768]
 //   %d_q, %d_k, %d_v = attention_grad %d_attention, %q, %k, %v, %attention, %x {causal = true, heads = 12} : bf16[B, 256, 768], bf16[B, 256, 768], bf16[B, 256, 768]
 //   %d_qkv = concat %d_q, %d_k, %d_v                  : bf16[B, 256, 2304]
 // 3 ops -> several kernels, this is step 'dq'; reads qkv d_attention attention x, writes d_qkv.
-// grid = 96*B, block = 128, a block a tile of queries
-extern "C" __global__ void __launch_bounds__(128)
-split_attention_grad_concat__bf16_256_2304_dq(const bf16 *__restrict__ qkv, const bf16 *__restrict__ d_attention, const float *__restrict__ x, bf16 *__restrict__ d_qkv, const float *__restrict__ delta, i64 B) {
+// grid = 48*B, block = 128, 55552 bytes of shared memory, a block a tile of queries, on tensor cores
+extern "C" __global__ void __launch_bounds__(128, 3)
+split_attention_grad_concat__bf16_256_2304_dq(const bf16 *__restrict__ qkv, const bf16 *__restrict__ d_attention, const bf16 *__restrict__ attention, const float *__restrict__ x, bf16 *__restrict__ d_qkv, float *__restrict__ delta, i64 B) {
   const AttentionShape shape = {B, 12, 12, 256, 256,                            // batch, heads, key heads, queries, keys
     0.125f, true, -1, nullptr, nullptr};                                        // scale, causal, keys to the left (-1: all), mask, length
   const HeadView<const bf16> q_view = {qkv, 589824, 2304, 64};                  // strides of batch, token, head
   const HeadView<const bf16> k_view = {qkv + 768, 589824, 2304, 64};            // strides of batch, token, head
   const HeadView<const bf16> v_view = {qkv + 1536, 589824, 2304, 64};           // strides of batch, token, head
   const HeadView<const bf16> dy_view = {d_attention, 196608, 768, 64};          // strides of batch, token, head
+  const HeadView<const bf16> y_view = {attention, 196608, 768, 64};             // strides of batch, token, head
   const HeadView<bf16> dq_view = {d_qkv, 589824, 2304, 64};                     // strides of batch, token, head
-  attentionQueryGrad<64, false>(q_view, k_view, v_view, dy_view, dq_view, x, delta, shape);
+  attentionQueryGradMma<64>(q_view, k_view, v_view, y_view, dy_view, dq_view, x, delta, shape);
 }
 
 // ---- split_attention_grad_concat__bf16_256_2304_dkv ----
@@ -1293,8 +1276,8 @@ split_attention_grad_concat__bf16_256_2304_dq(const bf16 *__restrict__ qkv, cons
 //   %d_q, %d_k, %d_v = attention_grad %d_attention, %q, %k, %v, %attention, %x {causal = true, heads = 12} : bf16[B, 256, 768], bf16[B, 256, 768], bf16[B, 256, 768]
 //   %d_qkv = concat %d_q, %d_k, %d_v                  : bf16[B, 256, 2304]
 // 3 ops -> several kernels, this is step 'dkv'; reads qkv d_attention attention x, writes d_qkv.
-// grid = 96*B, block = 128, a block a tile of keys
-extern "C" __global__ void __launch_bounds__(128)
+// grid = 48*B, block = 128, 56320 bytes of shared memory, a block a tile of keys, on tensor cores
+extern "C" __global__ void __launch_bounds__(128, 3)
 split_attention_grad_concat__bf16_256_2304_dkv(const bf16 *__restrict__ qkv, const bf16 *__restrict__ d_attention, const float *__restrict__ x, bf16 *__restrict__ d_qkv, const float *__restrict__ delta, i64 B) {
   const AttentionShape shape = {B, 12, 12, 256, 256,                            // batch, heads, key heads, queries, keys
     0.125f, true, -1, nullptr, nullptr};                                        // scale, causal, keys to the left (-1: all), mask, length
@@ -1304,7 +1287,7 @@ split_attention_grad_concat__bf16_256_2304_dkv(const bf16 *__restrict__ qkv, con
   const HeadView<const bf16> dy_view = {d_attention, 196608, 768, 64};          // strides of batch, token, head
   const HeadView<bf16> dk_view = {d_qkv + 768, 589824, 2304, 64};               // strides of batch, token, head
   const HeadView<bf16> dv_view = {d_qkv + 1536, 589824, 2304, 64};              // strides of batch, token, head
-  attentionKeyGrad<64, false>(q_view, k_view, v_view, dy_view, dk_view, dv_view, x, delta, shape);
+  attentionKeyGradMma<64>(q_view, k_view, v_view, dy_view, dk_view, dv_view, x, delta, shape);
 }
 
 // ---- linear_weight_grad__f32_768_768 ----
