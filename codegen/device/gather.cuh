@@ -7,6 +7,10 @@
 //
 //   1. gatherOrder<kRows>   grid = ceil(rows / kRows), blocks of 1024: offsets and positions, ascending in each row
 //   2. gatherRowSums        grid = rows: a block adds up the positions of its row (none: writes zeros)
+//   or, for small tables, whose rows occur often, some of them perhaps most of the time:
+//   2. gatherPartSums       grid = rows * kParts: a block adds up a part of a row's positions; scratch for the partial
+//                           sums: f32[kParts][rows][width]
+//   3. gatherPartTotals     grid = rows
 //
 // The blocks of step 1 need nothing of each other: each looks through all tokens for those of its kRows rows, and
 // counts those of lower rows on the way. That is rows / kRows reads of the tokens, which lie in L2. It writes down what
@@ -88,37 +92,88 @@ __device__ inline void gatherOrder(const Token *tokens, i64 n, i64 rows, u32 *of
   }
 }
 
-// Blocks of kSlices * kLanes threads: slice s adds up positions s, s + kSlices, ... of the row, kWidth columns a
-// thread; then the slices are added in order. put(row, column, sums): the caller's, kWidth columns at once (a scale, a
-// cast, adding to another gradient).
-template <int kSlices, int kLanes, int kWidth, class T, class Put>
+// Positions first + slice, first + slice + kSlices, ... below `end`: kWidth columns of theirs, in this order.
+template <int kSlices, int kWidth, class T>
+__device__ inline void addPositions(const T *dY, i64 width, i64 column, const u32 *positions, u32 first, u32 end,
+                                    float (&sums)[kWidth]) {
+  constexpr int kAtOnce = 8; // loads on their way
+  for (u32 p = first; p < end; p += kAtOnce * kSlices) {
+    float x[kAtOnce][kWidth];
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u) { // past the end the first one again, which is not added
+      const u32 q = p + u * kSlices < end ? p + u * kSlices : p;
+      loadVector(dY + (i64)positions[q] * width + column, x[u]);
+    }
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u)
+      for (int e = 0; e < kWidth; ++e) sums[e] += p + u * kSlices < end ? x[u][e] : 0.0f;
+  }
+}
+
+// A block a row, kLanes threads of kWidth columns. put(row, column, sums): the caller's, kWidth columns at once (a
+// scale, a cast, adding to another gradient).
+template <int kLanes, int kWidth, class T, class Put>
 __device__ inline void gatherRowSums(const T *dY, i64 width, const u32 *offsets, const u32 *positions, const Put &put) {
-  constexpr int kAtOnce = 4; // loads on their way
-  __shared__ float parts[kSlices][kLanes * kWidth];
-  const int slice = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
   const i64 row = blockIdx.x;
-  const u32 first = offsets[row], end = offsets[row + 1];
+  for (i64 column = threadIdx.x * kWidth; column < width; column += kLanes * kWidth) {
+    float sums[kWidth] = {};
+    addPositions<1>(dY, width, column, positions, offsets[row], offsets[row + 1], sums);
+    put(row, column, sums);
+  }
+}
+
+// The positions of a row in parts of at least 16, at most kParts of them: those of part p are [begin, end).
+template <int kParts> struct RowParts {
+  u32 first, end, share;
+  __device__ inline RowParts(const u32 *offsets, i64 row) : first(offsets[row]), end(offsets[row + 1]) {
+    share = (end - first + kParts - 1) / kParts;
+    if (share < 16) share = 16;
+  }
+  __device__ inline u32 count() const { return (end - first + share - 1) / share; }
+  __device__ inline u32 begin(u32 part) const { return first + part * share; }
+};
+
+// A block a part: kSlices * kLanes threads, slice s takes positions s, s + kSlices, ...; then the slices are added in
+// order. partials: [kParts][rows][width]; parts without positions write nothing.
+template <int kParts, int kSlices, int kLanes, int kWidth, class T>
+__device__ inline void gatherPartSums(const T *dY, i64 rows, i64 width, const u32 *offsets, const u32 *positions,
+                                      float *partials) {
+  __shared__ float sliceSums[kSlices][kLanes * kWidth];
+  const int slice = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
+  const i64 row = blockIdx.x / kParts;
+  const u32 part = blockIdx.x % kParts;
+  const RowParts<kParts> parts(offsets, row);
+  if (part >= parts.count()) return; // the whole block
+  const u32 begin = parts.begin(part), end = begin + parts.share < parts.end ? begin + parts.share : parts.end;
   for (i64 start = 0; start < width; start += kLanes * kWidth) {
     const i64 column = start + lane * kWidth;
     float sums[kWidth] = {};
-    for (u32 p = first + slice; p < end && column < width; p += kAtOnce * kSlices) {
-      float x[kAtOnce][kWidth];
-#pragma unroll
-      for (int u = 0; u < kAtOnce; ++u) { // past the end the first one again, which is not added
-        const u32 q = p + u * kSlices < end ? p + u * kSlices : p;
-        loadVector(dY + (i64)positions[q] * width + column, x[u]);
-      }
-#pragma unroll
-      for (int u = 0; u < kAtOnce; ++u)
-        for (int e = 0; e < kWidth; ++e) sums[e] += p + u * kSlices < end ? x[u][e] : 0.0f;
+    if (column < width) addPositions<kSlices>(dY, width, column, positions, begin + slice, end, sums);
+    for (int e = 0; e < kWidth; ++e) sliceSums[slice][lane * kWidth + e] = sums[e];
+    __syncthreads();
+    if (slice == 0 && column < width) {
+      for (int s = 1; s < kSlices; ++s)
+        for (int e = 0; e < kWidth; ++e) sums[e] += sliceSums[s][lane * kWidth + e];
+      storeVector(partials + (part * rows + row) * width + column, sums);
     }
-    if (kSlices > 1) {
-      for (int e = 0; e < kWidth; ++e) parts[slice][lane * kWidth + e] = sums[e];
-      __syncthreads();
-      for (int s = 1; s < kSlices && slice == 0; ++s)
-        for (int e = 0; e < kWidth; ++e) sums[e] += parts[s][lane * kWidth + e];
-      __syncthreads(); // the parts may be written again
+    __syncthreads(); // the slices may be written again
+  }
+}
+
+// A block a row, kLanes threads of kWidth columns: the row's parts, in order.
+template <int kParts, int kLanes, int kWidth, class Put>
+__device__ inline void gatherPartTotals(const float *partials, i64 rows, i64 width, const u32 *offsets,
+                                        const Put &put) {
+  const i64 row = blockIdx.x;
+  const u32 count = RowParts<kParts>(offsets, row).count();
+  for (i64 column = threadIdx.x * kWidth; column < width; column += kLanes * kWidth) {
+    float sums[kWidth] = {};
+#pragma unroll
+    for (u32 part = 0; part < kParts; ++part) {
+      float x[kWidth];
+      if (part < count) loadVector(partials + (part * rows + row) * width + column, x);
+      for (int e = 0; e < kWidth; ++e) sums[e] += part < count ? x[e] : 0.0f;
     }
-    if (slice == 0 && column < width) put(row, column, sums);
+    put(row, column, sums);
   }
 }

@@ -27,7 +27,8 @@ constexpr const char *kReserved[] = {
     "math", "Sum", "Max", "Min", "Product", "warpReduce", "blockReduce", "blockReduceAll", "columnTotals",
     "storeColumnSums", "scalarTotal", "wrapIndex", "rngKey", "rngUniform", "GemmOperands", "GemmTile64", "GemmTile128",
     "gemmSimt", "gemmF64", "HeadView", "AttentionShape", "attentionForward", "attentionDelta", "attentionQueryGrad",
-    "attentionKeyGrad", "gatherOrder", "gatherRowSums", "TensorTable", "TensorChunk", "findChunk", "tensorPointer",
+    "attentionKeyGrad", "gatherOrder", "gatherRowSums", "gatherPartSums", "gatherPartTotals", "TensorTable",
+    "TensorChunk", "findChunk", "tensorPointer",
     // what kernels call their own
     "i", "j", "e", "c", "r", "row", "column", "rows", "columns", "count", "thread", "unit", "unitRows", "step", "tile",
     "chunk", "chunks", "partials", "element", "batch", "acc", "slice", "Epilogue", "operands", "shape", "table",

@@ -23,11 +23,14 @@ template <int kWidth> struct Scaled {
     for (int e = 0; e < kWidth; ++e) table[row * width + column + e] = sums[e] * factor;
   }
 };
-extern "C" __global__ void row_sums_1(const bf16 *dY, i64 width, const u32 *offsets, const u32 *positions, float *table) {
-  gatherRowSums<1, 64, 1>(dY, width, offsets, positions, Scaled<1>{table, width, 2.0f});
+extern "C" __global__ void row_sums(const bf16 *dY, i64 width, const u32 *offsets, const u32 *positions, float *table) {
+  gatherRowSums<64, 1>(dY, width, offsets, positions, Scaled<1>{table, width, 2.0f});
 }
-extern "C" __global__ void row_sums_3(const bf16 *dY, i64 width, const u32 *offsets, const u32 *positions, float *table) {
-  gatherRowSums<3, 32, 4>(dY, width, offsets, positions, Scaled<4>{table, width, 2.0f});
+extern "C" __global__ void part_sums(const bf16 *dY, i64 rows, i64 width, const u32 *offsets, const u32 *positions, float *partials) {
+  gatherPartSums<5, 3, 32, 4>(dY, rows, width, offsets, positions, partials);
+}
+extern "C" __global__ void part_totals(const float *partials, i64 rows, i64 width, const u32 *offsets, float *table) {
+  gatherPartTotals<5, 32, 4>(partials, rows, width, offsets, Scaled<4>{table, width, 2.0f});
 }
 // Every tensor: weight += gradient, and a count of the visits of each element.
 extern "C" __global__ void update(const u64 *pointers, const i64 *sizes, const i64 *chunkPrefix, i64 tensors, i64 chunkElements) {
@@ -56,26 +59,47 @@ void checkEmbedding(long long n, long long rows, long long width, llvm::ArrayRef
     ASSERT_EQ(messageOf(module().run(order, {.grid = {blocks}, .block = {1024}}, tokenBytes, n, rows, offsets,
                                      positions, found)),
               "");
-    for (unsigned slices : {1u, 3u}) { // 3: vectors of 4
-      if (slices == 3 && width % 4 != 0) continue;
-      fusor::emulator::LaunchShape shape{.grid = {static_cast<unsigned>(rows)}, .block = {slices == 1 ? 64u : 96u}};
-      ASSERT_EQ(messageOf(module().run(slices == 1 ? "row_sums_1" : "row_sums_3", shape, dYBytes, width, offsets,
-                                       positions, table)),
-                "");
-      // Ascending in each slice, the slices in order: the same sums, so the same bits.
-      std::vector<float> parts(slices * rows * width, 0), expected(rows * width, 0);
-      std::vector<long long> seen(rows, 0);
-      for (long long i = 0; i < n; ++i) {
-        long long row = tokens[i] < 0 ? tokens[i] + rows : tokens[i];
-        if (row < 0 || row >= rows) continue;
-        float *part = &parts[(seen[row]++ % slices * rows + row) * width];
-        for (long long c = 0; c < width; ++c) part[c] += static_cast<float>(kBf16.decode(dY[i * width + c]));
-      }
-      for (unsigned s = 0; s < slices; ++s)
-        for (size_t i = 0; i < expected.size(); ++i) expected[i] += parts[s * expected.size() + i];
-      for (size_t i = 0; i < expected.size(); ++i)
-        ASSERT_EQ(table.as<float>()[i], 2 * expected[i]) << order << ", " << slices << " slices, element " << i;
+    std::vector<std::vector<long long>> positionsOf(rows); // ascending
+    for (long long i = 0; i < n; ++i) {
+      long long row = tokens[i] < 0 ? tokens[i] + rows : tokens[i];
+      if (row >= 0 && row < rows) positionsOf[row].push_back(i);
     }
+    auto check = [&](long long row, long long column, float expected, const char *what) {
+      ASSERT_EQ(table.as<float>()[row * width + column], 2 * expected)
+          << order << ", " << what << " of row " << row << ", column " << column;
+    };
+    auto element = [&](long long i, long long c) { return static_cast<float>(kBf16.decode(dY[i * width + c])); };
+    const unsigned grid = static_cast<unsigned>(rows);
+    ASSERT_EQ(
+        messageOf(module().run("row_sums", {.grid = {grid}, .block = {64}}, dYBytes, width, offsets, positions, table)),
+        "");
+    for (long long row = 0; row < rows; ++row)
+      for (long long c = 0; c < width; ++c) { // the same sums, so the same bits
+        float sum = 0;
+        for (long long i : positionsOf[row]) sum += element(i, c);
+        check(row, c, sum, "sum");
+      }
+    if (width % 4 != 0) continue;
+    GuardedBuffer partials(5 * rows * width * 4);
+    ASSERT_EQ(messageOf(module().run("part_sums", {.grid = {grid * 5}, .block = {96}}, dYBytes, rows, width, offsets,
+                                     positions, partials)),
+              "");
+    ASSERT_EQ(
+        messageOf(module().run("part_totals", {.grid = {grid}, .block = {32}}, partials, rows, width, offsets, table)),
+        "");
+    for (long long row = 0; row < rows; ++row)
+      for (long long c = 0; c < width; ++c) { // every third position of a part, the thirds, then the parts in order
+        const std::vector<long long> &own = positionsOf[row];
+        size_t share = std::max<size_t>((own.size() + 4) / 5, 16);
+        float sum = 0;
+        for (size_t begin = 0; begin < own.size(); begin += share) {
+          float thirds[3] = {};
+          for (size_t p = begin; p < std::min(begin + share, own.size()); ++p)
+            thirds[(p - begin) % 3] += element(own[p], c);
+          sum += (thirds[0] + thirds[1]) + thirds[2];
+        }
+        check(row, c, sum, "parts");
+      }
   }
 }
 

@@ -1570,17 +1570,27 @@ embedding_grad__f32_96_768_order(const i32 *__restrict__ tokens, u32 *__restrict
   gatherOrder<8>(tokens, (256 * B), 96, offsets, positions, found);
 }
 
+// ---- embedding_grad__f32_96_768_parts ----
+// embedding_grad__f32_96_768_parts   (scatter kernel)
+//   %d_emb_weight = embedding_grad %d_embedded, %tokens {rows = [96]} : f32[96, 768]
+// 1 op -> several kernels, this is step 'parts'; reads d_embedded tokens, writes d_emb_weight.
+// grid = 1536, block = 768, up to 16 blocks a row of the table
+extern "C" __global__ void __launch_bounds__(768)
+embedding_grad__f32_96_768_parts(const float *__restrict__ d_embedded, const u32 *__restrict__ offsets, const u32 *__restrict__ positions, float *__restrict__ partials2) {
+  gatherPartSums<16, 4, 192, 4>(d_embedded, 96, 768, offsets, positions, partials2);
+}
+
 // ---- embedding_grad__f32_96_768_add ----
 // embedding_grad__f32_96_768_add   (scatter kernel)
 //   %d_emb_weight = embedding_grad %d_embedded, %tokens {rows = [96]} : f32[96, 768]
 // 1 op -> several kernels, this is step 'add'; reads d_embedded tokens, writes d_emb_weight.
-// grid = 96, block = 960, a block a row of the table
-extern "C" __global__ void __launch_bounds__(960)
-embedding_grad__f32_96_768_add(const float *__restrict__ d_embedded, float *__restrict__ d_emb_weight, const u32 *__restrict__ offsets, const u32 *__restrict__ positions) {
+// grid = 96, block = 192, a block a row of the table
+extern "C" __global__ void __launch_bounds__(192)
+embedding_grad__f32_96_768_add(float *__restrict__ d_emb_weight, const u32 *__restrict__ offsets, const float *__restrict__ partials2) {
   const auto put = [=](i64 row, i64 column, const float (&sums)[4]) {
     storeVector(d_emb_weight + row * 768 + column, sums);
   };
-  gatherRowSums<5, 192, 4>(d_embedded, 768, offsets, positions, put);
+  gatherPartTotals<16, 192, 4>(partials2, 96, 768, offsets, put);
 }
 
 // ---- add__i32 ----

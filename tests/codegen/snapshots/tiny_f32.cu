@@ -1405,17 +1405,27 @@ embedding_grad__f32_96_64_order(const i32 *__restrict__ tokens, u32 *__restrict_
   gatherOrder<8>(tokens, (32 * B), 96, offsets, positions, found);
 }
 
+// ---- embedding_grad__f32_96_64_parts ----
+// embedding_grad__f32_96_64_parts   (scatter kernel)
+//   %d_emb_weight = embedding_grad %d_embedded, %tokens {rows = [96]} : f32[96, 64]
+// 1 op -> several kernels, this is step 'parts'; reads d_embedded tokens, writes d_emb_weight.
+// grid = 1536, block = 128, up to 16 blocks a row of the table
+extern "C" __global__ void __launch_bounds__(128)
+embedding_grad__f32_96_64_parts(const float *__restrict__ d_embedded, const u32 *__restrict__ offsets, const u32 *__restrict__ positions, float *__restrict__ partials2) {
+  gatherPartSums<16, 4, 32, 4>(d_embedded, 96, 64, offsets, positions, partials2);
+}
+
 // ---- embedding_grad__f32_96_64_add ----
 // embedding_grad__f32_96_64_add   (scatter kernel)
 //   %d_emb_weight = embedding_grad %d_embedded, %tokens {rows = [96]} : f32[96, 64]
 // 1 op -> several kernels, this is step 'add'; reads d_embedded tokens, writes d_emb_weight.
-// grid = 96, block = 256, a block a row of the table
-extern "C" __global__ void __launch_bounds__(256)
-embedding_grad__f32_96_64_add(const float *__restrict__ d_embedded, float *__restrict__ d_emb_weight, const u32 *__restrict__ offsets, const u32 *__restrict__ positions) {
+// grid = 96, block = 32, a block a row of the table
+extern "C" __global__ void __launch_bounds__(32)
+embedding_grad__f32_96_64_add(float *__restrict__ d_emb_weight, const u32 *__restrict__ offsets, const float *__restrict__ partials2) {
   const auto put = [=](i64 row, i64 column, const float (&sums)[4]) {
     storeVector(d_emb_weight + row * 64 + column, sums);
   };
-  gatherRowSums<8, 32, 4>(d_embedded, 64, offsets, positions, put);
+  gatherPartTotals<16, 32, 4>(partials2, 96, 64, offsets, put);
 }
 
 // ---- add__i32 ----
