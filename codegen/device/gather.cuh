@@ -13,8 +13,7 @@
 //   3. gatherPartTotals     grid = rows
 //
 // The blocks of step 1 need nothing of each other: each looks through all tokens for those of its kRows rows, and
-// counts those of lower rows on the way. That is rows / kRows reads of the tokens, which lie in L2. It writes down what
-// it found, and its warps pick out of that what belongs to one row after the other.
+// counts those of lower rows on the way. That is rows / kRows reads of the tokens, which lie in L2.
 
 // Among the lanes for which `isMember` holds, how many are before this one. `members` becomes how many there are.
 __device__ inline u32 lanesBefore(bool isMember, u32 &members) {
@@ -23,8 +22,66 @@ __device__ inline u32 lanesBefore(bool isMember, u32 &members) {
   return (u32)__popc(all & ((1u << threadIdx.x % 32) - 1));
 }
 
+// Few rows: each warp knows where its tokens of each row go, from what the warps before it have.
 template <int kRows, class Token>
-__device__ inline void gatherOrder(const Token *tokens, i64 n, i64 rows, u32 *offsets, u32 *positions, u32 *found) {
+__device__ inline void orderDirectly(const Token *tokens, i64 n, i64 rows, u32 *offsets, u32 *positions) {
+  __shared__ u32 countOf[32][kRows], lowerOf[32]; // of each warp: its tokens of each row; those of lower rows
+  __shared__ u32 totalOf[kRows];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const i64 firstRow = (i64)blockIdx.x * kRows;
+  const i64 share = (n + 1023) / 1024 * 32; // the warp's tokens
+  const i64 begin = warp * share, end = begin + share < n ? begin + share : n;
+  u32 lower = 0, counts[kRows] = {};
+#pragma unroll 4
+  for (i64 i = begin; i < end; i += 32) { // whole warps: they vote
+    const i64 row = i + lane < end ? wrapIndex(tokens[i + lane], rows) : -1;
+    lower += row >= 0 && row < firstRow ? 1u : 0u;
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) counts[r] += (u32)__popc(__ballot_sync(0xffffffffu, row == firstRow + r));
+  }
+  lower = warpSum(lower);
+  if (lane == 0) {
+    lowerOf[warp] = lower;
+    for (int r = 0; r < kRows; ++r) countOf[warp][r] = counts[r];
+  }
+  __syncthreads();
+
+  if (warp < kRows) { // lane w: what the warps before w have of row `warp`
+    const u32 count = countOf[lane][warp];
+    u32 upTo = count;
+    for (int distance = 1; distance < 32; distance *= 2) {
+      const u32 left = __shfl_up_sync(0xffffffffu, upTo, distance);
+      if (lane >= distance) upTo += left;
+    }
+    countOf[lane][warp] = upTo - count;
+    if (lane == 31) totalOf[warp] = upTo;
+  }
+  u32 start = warpSum(lowerOf[lane]); // of row r
+  __syncthreads();
+  u32 next[kRows]; // where this warp's next token of row r goes
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+    next[r] = start + countOf[warp][r];
+    if (threadIdx.x == 0 && firstRow + r <= rows) offsets[firstRow + r] = start;
+    start += totalOf[r];
+  }
+  if (threadIdx.x == 0 && firstRow + kRows == rows) offsets[rows] = start;
+  for (i64 i = begin; i < end; i += 32) {
+    const i64 row = i + lane < end ? wrapIndex(tokens[i + lane], rows) : -1;
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      u32 members;
+      const u32 before = lanesBefore(row == firstRow + r, members);
+      if (row == firstRow + r) positions[next[r] + before] = (u32)(i + lane);
+      next[r] += members;
+    }
+  }
+}
+
+// Many rows: the block lists its tokens, and its warps pick out of that what belongs to one row after the other.
+template <int kRows, class Token>
+__device__ inline void orderThroughList(const Token *tokens, i64 n, i64 rows, u32 *offsets, u32 *positions,
+                                        u32 *found) {
   __shared__ u32 counts[kRows], starts[kRows];
   __shared__ u32 lowerOf[32], mineOf[32]; // what each warp saw of lower rows, and of this block's
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -90,6 +147,14 @@ __device__ inline void gatherOrder(const Token *tokens, i64 n, i64 rows, u32 *of
       at += members;
     }
   }
+}
+
+template <int kRows, class Token>
+__device__ inline void gatherOrder(const Token *tokens, i64 n, i64 rows, u32 *offsets, u32 *positions, u32 *found) {
+  if (kRows <= 8)
+    orderDirectly<(kRows <= 8 ? kRows : 1)>(tokens, n, rows, offsets, positions);
+  else
+    orderThroughList<kRows>(tokens, n, rows, offsets, positions, found);
 }
 
 // Positions first + slice, first + slice + kSlices, ... below `end`: kWidth columns of theirs, in this order.

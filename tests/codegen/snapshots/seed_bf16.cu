@@ -420,7 +420,7 @@ cross_entropy__f32_rows(const float *__restrict__ logits, const i32 *__restrict_
 //   %loss, %cross_entropy, %cross_entropy2 = cross_entropy %logits, %targets : f32[], f32[B, 256, 1], f32[]
 // 1 op -> several kernels, this is step 'finish'; reads logits targets, writes loss; saves 1 passes over [B, 256, 1].
 // grid = 1, block = 512, adds ceil(256*B / 16) partial results
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 2)
 cross_entropy__f32_finish(float *__restrict__ loss, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
   // the sums: barriers inside, so for all threads
   const float sum = scalarTotal<Sum>(partials2, (((256 * B) + 15) / 16));       // f32[]
@@ -794,7 +794,7 @@ cross_entropy__f32_rows_v2(const float *__restrict__ logits, const i32 *__restri
 //   %loss, %cross_entropy, %cross_entropy2 = cross_entropy %logits, %targets : f32[], f32[B, 256, 1], f32[]
 // 1 op -> several kernels, this is step 'finish'; reads logits targets, writes loss cross_entropy cross_entropy2.
 // grid = 1, block = 512, adds ceil(256*B / 16) partial results
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 2)
 cross_entropy__f32_finish_v2(float *__restrict__ loss, float *__restrict__ cross_entropy2, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
   // the sums: barriers inside, so for all threads
   const float sum = scalarTotal<Sum>(partials2, (((256 * B) + 15) / 16));       // f32[]
@@ -984,7 +984,7 @@ layer_norm_grad_layer_norm_param_grad_sum__bf16_256_768_rows(const float *__rest
 //   %d_fc2_bias = sum %cast {dims = [0, 1]}                                     : f32[768]
 // 4 ops -> several kernels, this is step 'finish'; reads d_ln_f out x x2 ln_f_weight, writes d_out d_ln_f_weight d_ln_f_bias d_fc2_bias; saves 5 passes over [B, 256, 768].
 // grid = 24, block = 512, adds ceil(256*B / 24) partial results
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 2)
 layer_norm_grad_layer_norm_param_grad_sum__bf16_256_768_finish(float *__restrict__ d_ln_f_weight, float *__restrict__ d_ln_f_bias, float *__restrict__ d_fc2_bias2, const float *__restrict__ partials2, const float *__restrict__ partials3, const float *__restrict__ d_fc2_bias_partials, i64 B) {
   const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 768;
@@ -1039,7 +1039,7 @@ linear_input_grad_gelu_gelu_grad_sum__bf16_256_3072_gemm(const bf16 *__restrict_
 //   %d_fc1_bias = sum %cast {dims = [0, 1]}               : f32[3072]
 // 5 ops -> several kernels, this is step 'finish'; reads d_out fc2_weight fc1, writes activation d_fc1 d_fc1_bias; saves 6 passes over [B, 256, 3072].
 // grid = 96, block = 512, adds ceil(256*B / 128) partial results
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 2)
 linear_input_grad_gelu_gelu_grad_sum__bf16_256_3072_finish(float *__restrict__ d_fc1_bias2, const float *__restrict__ d_fc1_bias_partials, i64 B) {
   const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 3072;
@@ -1214,7 +1214,7 @@ layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_rows(const bf16 *d_ln2, c
 //   %d_proj_bias = sum %cast {dims = [0, 1]}                                  : f32[768]
 // 5 ops -> several kernels, this is step 'finish'; reads d_ln2 mid x x2 ln2_weight d_out, writes d_ln2_weight d_ln2_bias d_mid d_proj_bias; saves 7 passes over [B, 256, 768].
 // grid = 24, block = 512, adds ceil(256*B / 24) partial results
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 2)
 layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_finish(float *__restrict__ d_ln2_weight, float *__restrict__ d_ln2_bias, float *__restrict__ d_proj_bias2, const float *__restrict__ partials2, const float *__restrict__ partials3, const float *__restrict__ d_proj_bias_partials, i64 B) {
   const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 768;
@@ -1380,7 +1380,7 @@ sum__f32_2304_rows(const bf16 *__restrict__ d_qkv, float *__restrict__ d_qkv_bia
 //   %d_qkv_bias = sum %cast {dims = [0, 1]} : f32[2304]
 // 2 ops -> several kernels, this is step 'finish'; reads d_qkv, writes d_qkv_bias; saves 2 passes over [B, 256, 2304].
 // grid = 72, block = 512, adds ceil(256*B / 64) partial results
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 2)
 sum__f32_2304_finish(float *__restrict__ d_qkv_bias2, const float *__restrict__ d_qkv_bias_partials, i64 B) {
   const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 2304;
@@ -1495,7 +1495,7 @@ layer_norm_grad_layer_norm_param_grad_add__f32_768_rows(const bf16 *__restrict__
 //   %d_embedded2 = cast %d_embedded {to = f32}                                          : f32[B, 256, 768]
 // 4 ops -> several kernels, this is step 'finish'; reads d_ln1 embedded x x2 ln1_weight d_mid, writes d_ln1_weight d_ln1_bias d_embedded2; saves 6 passes over [B, 256, 768].
 // grid = 24, block = 512, adds ceil(256*B / 24) partial results
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 2)
 layer_norm_grad_layer_norm_param_grad_add__f32_768_finish(float *__restrict__ d_ln1_weight, float *__restrict__ d_ln1_bias, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
   const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 768;
@@ -1546,7 +1546,7 @@ sum__f32_256_768_rows(const float *__restrict__ d_embedded, float *__restrict__ 
 //   %d_pos_weight = sum %d_embedded {dims = [0]} : f32[256, 768]
 // 1 op -> several kernels, this is step 'finish'; reads d_embedded, writes d_pos_weight.
 // grid = 6144, block = 512, adds ceil(B / 128) partial results
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 2)
 sum__f32_256_768_finish(float *__restrict__ d_pos_weight2, const float *__restrict__ d_pos_weight_partials, i64 B) {
   const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 196608;

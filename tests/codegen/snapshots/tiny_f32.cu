@@ -346,7 +346,7 @@ cross_entropy__f32_rows(const float *__restrict__ logits, const i32 *__restrict_
 //   %loss, %cross_entropy, %cross_entropy2 = cross_entropy %logits, %targets : f32[], f32[B, 32, 1], f32[]
 // 1 op -> several kernels, this is step 'finish'; reads logits targets, writes loss; saves 1 passes over [B, 32, 1].
 // grid = 1, block = 512, adds ceil(32*B / 16) partial results
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 2)
 cross_entropy__f32_finish(float *__restrict__ loss, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
   // the sums: barriers inside, so for all threads
   const float sum = scalarTotal<Sum>(partials2, (((32 * B) + 15) / 16));        // f32[]
@@ -645,7 +645,7 @@ cross_entropy__f32_rows_v2(const float *__restrict__ logits, const i32 *__restri
 //   %loss, %cross_entropy, %cross_entropy2 = cross_entropy %logits, %targets : f32[], f32[B, 32, 1], f32[]
 // 1 op -> several kernels, this is step 'finish'; reads logits targets, writes loss cross_entropy cross_entropy2.
 // grid = 1, block = 512, adds ceil(32*B / 16) partial results
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 2)
 cross_entropy__f32_finish_v2(float *__restrict__ loss, float *__restrict__ cross_entropy2, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
   // the sums: barriers inside, so for all threads
   const float sum = scalarTotal<Sum>(partials2, (((32 * B) + 15) / 16));        // f32[]
@@ -829,7 +829,7 @@ layer_norm_grad_layer_norm_param_grad_sum__f32_32_64_rows(const float *d_ln_f, c
 //   %d_fc2_bias = sum %d_out {dims = [0, 1]}                                    : f32[64]
 // 3 ops -> several kernels, this is step 'finish'; reads d_ln_f out x x2 ln_f_weight, writes d_out d_ln_f_weight d_ln_f_bias d_fc2_bias; saves 3 passes over [B, 32, 64].
 // grid = 2, block = 512, adds ceil(32*B / 24) partial results
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 2)
 layer_norm_grad_layer_norm_param_grad_sum__f32_32_64_finish(float *__restrict__ d_ln_f_weight, float *__restrict__ d_ln_f_bias, float *__restrict__ d_fc2_bias2, const float *__restrict__ partials2, const float *__restrict__ partials3, const float *__restrict__ d_fc2_bias_partials, i64 B) {
   const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 64;
@@ -880,7 +880,7 @@ linear_input_grad_gelu_gelu_grad_sum__f32_32_256_gemm(const float *__restrict__ 
 //   %d_fc1_bias = sum %d_fc1 {dims = [0, 1]}              : f32[256]
 // 4 ops -> several kernels, this is step 'finish'; reads d_out fc2_weight fc1, writes activation d_fc1 d_fc1_bias; saves 4 passes over [B, 32, 256].
 // grid = 8, block = 512, adds ceil(32*B / 128) partial results
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 2)
 linear_input_grad_gelu_gelu_grad_sum__f32_32_256_finish(float *__restrict__ d_fc1_bias2, const float *__restrict__ d_fc1_bias_partials, i64 B) {
   const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 256;
@@ -1046,7 +1046,7 @@ layer_norm_grad_layer_norm_param_grad_add_sum__f32_64_rows(const float *d_ln2, c
 //   %d_proj_bias = sum %d_mid {dims = [0, 1]}                                 : f32[64]
 // 4 ops -> several kernels, this is step 'finish'; reads d_ln2 mid x x2 ln2_weight d_out, writes d_ln2_weight d_ln2_bias d_mid d_proj_bias; saves 5 passes over [B, 32, 64].
 // grid = 2, block = 512, adds ceil(32*B / 24) partial results
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 2)
 layer_norm_grad_layer_norm_param_grad_add_sum__f32_64_finish(float *__restrict__ d_ln2_weight, float *__restrict__ d_ln2_bias, float *__restrict__ d_proj_bias2, const float *__restrict__ partials2, const float *__restrict__ partials3, const float *__restrict__ d_proj_bias_partials, i64 B) {
   const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 64;
@@ -1222,7 +1222,7 @@ sum__f32_192_rows(const float *__restrict__ d_qkv, float *__restrict__ d_qkv_bia
 //   %d_qkv_bias = sum %d_qkv {dims = [0, 1]} : f32[192]
 // 1 op -> several kernels, this is step 'finish'; reads d_qkv, writes d_qkv_bias.
 // grid = 6, block = 512, adds ceil(32*B / 32) partial results
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 2)
 sum__f32_192_finish(float *__restrict__ d_qkv_bias2, const float *__restrict__ d_qkv_bias_partials, i64 B) {
   const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 192;
@@ -1330,7 +1330,7 @@ layer_norm_grad_layer_norm_param_grad_add__f32_64_rows(const float *d_ln1, const
 //   %d_embedded = add %d_mid, %d_embedded_part                                          : f32[B, 32, 64]
 // 3 ops -> several kernels, this is step 'finish'; reads d_ln1 embedded x x2 ln1_weight d_mid, writes d_ln1_weight d_ln1_bias d_embedded; saves 4 passes over [B, 32, 64].
 // grid = 2, block = 512, adds ceil(32*B / 24) partial results
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 2)
 layer_norm_grad_layer_norm_param_grad_add__f32_64_finish(float *__restrict__ d_ln1_weight, float *__restrict__ d_ln1_bias, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
   const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 64;
@@ -1381,7 +1381,7 @@ sum__f32_32_64_rows(const float *__restrict__ d_embedded, float *__restrict__ d_
 //   %d_pos_weight = sum %d_embedded {dims = [0]} : f32[32, 64]
 // 1 op -> several kernels, this is step 'finish'; reads d_embedded, writes d_pos_weight.
 // grid = 64, block = 512, adds ceil(B / 128) partial results
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 2)
 sum__f32_32_64_finish(float *__restrict__ d_pos_weight2, const float *__restrict__ d_pos_weight_partials, i64 B) {
   const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 2048;
