@@ -64,7 +64,7 @@ void checkEmbedding(long long n, long long rows, long long width, llvm::ArrayRef
       long long row = tokens[i] < 0 ? tokens[i] + rows : tokens[i];
       if (row >= 0 && row < rows) positionsOf[row].push_back(i);
     }
-    auto check = [&](long long row, long long column, float expected, const char *what) {
+    auto check = [&, order = order](long long row, long long column, float expected, const char *what) {
       ASSERT_EQ(table.as<float>()[row * width + column], 2 * expected)
           << order << ", " << what << " of row " << row << ", column " << column;
     };
