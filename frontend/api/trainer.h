@@ -2,9 +2,9 @@
 #pragma once
 #include "frontend/api/device.h"
 #include "frontend/api/schedule.h"
+#include "frontend/bench/step_profile.h"
 #include "frontend/nn/modules.h"
 #include "ir/types/dtype.h"
-#include "runtime/execute/program.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
@@ -65,7 +65,7 @@ struct TrainSummary {
   unsigned launchesPerStep = 0, kernels = 0, compiled = 0, timedGemms = 0;
   std::map<std::string, int> gemms; // by operand dtype: {"bf16": 24, "f32": 3, "fp8": 0}
   std::vector<std::string> fallbacks;
-  std::vector<runtime::StepTime> profile;
+  std::optional<StepProfile> profile;
 };
 
 llvm::Expected<TrainSummary> train(const TrainSettings &settings, const TrainEvents &events);

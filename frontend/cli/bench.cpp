@@ -92,7 +92,7 @@ llvm::Error Bench::step(ir::DType precision, const Roofline &roofline) const {
   auto config = loadConfig(options.config);
   if (!config) return config.takeError();
   StepCase step{.module = nullptr, .isTraining = options.what == "train", .precision = precision};
-  step.symbols["B"] = options.batch;
+  step.symbols["B"] = options.batch, step.vocab = config->vocab;
   int64_t most = std::max<int64_t>(options.batch, 4096);
   if (step.isTraining) {
     step.module = nn::gptForward(*config, "minigpt", most);
@@ -109,7 +109,7 @@ llvm::Error Bench::step(ir::DType precision, const Roofline &roofline) const {
   const bench::StepTiming &t = *timing;
   for (const std::string &note : t.notes) console.note(note);
   double tflops = t.flops / t.ms / 1e9, share = roofline.share(t.flops, t.bytes, t.ms);
-  if (!t.profile.empty()) showProfile(console, t.profile, t.ms);
+  if (t.profile) showProfile(console, *t.profile, t.ms);
   console.object({{"what", options.what},
                   {"config", options.config},
                   {"batch", options.batch},
