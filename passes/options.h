@@ -17,6 +17,20 @@ struct AdamW {
   std::optional<double> clipNorm; // the largest L2 norm of all gradients together
 };
 
+enum class Fp8Format : uint8_t { hybrid, e4m3 }; // hybrid: gradients in E5M2, which reaches further
+enum class AmaxAlgo : uint8_t { max, mostRecent };
+
+/// FP8 linear layers whose scales follow the largest values of the steps before, as in Transformer Engine.
+struct DelayedScaling {
+  Fp8Format format = Fp8Format::hybrid;
+  int64_t amaxHistory = 16;          // steps whose largest values are kept, 1 to 65536
+  AmaxAlgo amaxAlgo = AmaxAlgo::max; // the scale follows the largest of the history, or the newest
+  int64_t margin = 0;                // scales leave 2^margin of headroom, 0 to 30
+  bool wgrad = true;                 // false: weight gradients from bf16 operands
+  std::string select = "all";        // or a regular expression: layers with a match in their name, "blocks.3.fc1"
+  bool returnAmax = false;           // @train_step also returns each tensor's amax: results amax.NAME, for a trace
+};
+
 struct PassOptions {
   /// The function to differentiate. Empty: the only one, else @forward.
   std::string function;
@@ -24,6 +38,8 @@ struct PassOptions {
   ir::DType precision = ir::DType::f32;
   /// A head (the linear layer before the loss or a result) with fewer outputs than this computes in f32.
   int64_t wideHeadBelow = 1024;
+  /// FP8 GEMMs in linear layers. Needs precision bf16, which the rest of the model computes in.
+  std::optional<DelayedScaling> fp8;
   AdamW optimizer;
   /// The initial dynamic loss scale. Absent: 65536 for f16, none for other precisions.
   std::optional<double> lossScale;

@@ -1,4 +1,7 @@
 #include "passes/pipeline.h"
+#include "passes/fp8/fold.h"
+#include "passes/fp8/insert.h"
+#include "passes/fp8/update.h"
 #include "passes/fusion/fusion.h"
 #include "passes/gradient/gradient.h"
 #include "passes/layout/layout.h"
@@ -25,14 +28,22 @@ const Step kSteps[] = {
     {{"simplify", simplify, "first: everything below sees less"}, true, true},
     // slot: lift                 small-op patterns of imports -> big ops
     {{"precision", precision, "on the forward function: the backward one follows from its dtypes"}, true, true},
-    // slot: fp8-insert           quantize, scales and gradient markers around the GEMMs of the recipe
+    {{"fp8-insert", fp8Insert,
+      "when it is known which GEMMs are in bf16; the gradient rules then take the right copies"},
+     true,
+     true},
     {{"gradient", gradient, "before the optimizer, which consumes `grad @w`"}, false, true},
     {{"optimizer", optimizer, "the last pass that adds mathematics: everything below sees the whole step"},
      false,
      true},
+    {{"fp8-update", fp8Update, "when forward and backward have made all their amaxes, before unused ones are dropped"},
+     false,
+     true},
     {{"simplify", simplify, "gradient rules widen, move and name more than they need"}, true, true},
     {{"derive", derive, "when all casts of parameters are there, and their updates"}, true, true},
-    // slot: fp8-move, fp8-fold   next to the producer, into the GEMM
+    {{"fp8-fold", fp8Fold, "the last that needs quantised tensors as such: kernels see data, scales and ordinary ops"},
+     true,
+     true},
     {{"layout", layout, "after the last op is made: gives each reader what it can read through"}, true, true},
     {{"recompute", recompute, "after the last pass that merges equal ops, before each op has its kernel"}, false, true},
     {{"fusion", fusion, "last: every op becomes part of a cluster, and codegen and the run time see clusters only"},

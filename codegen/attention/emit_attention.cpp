@@ -95,42 +95,35 @@ public:
     unsigned delta = set_.workspaces.size();
     set_.workspaces.push_back(Count(plan_.batch * Dim(plan_.heads) * plan_.tq * Dim(4)));
     const int64_t moving = plan_.headSize <= 64 ? 64 : 32; // AttentionBackwardMma::kMoving
-    const unsigned warps = 4;
-    const unsigned tiles = 2 * mmaTileBytes(16 * warps, plan_.headSize) + 4 * mmaTileBytes(moving, plan_.headSize);
+    const unsigned tiles = 2 * mmaTileBytes(64, plan_.headSize) + 4 * mmaTileBytes(moving, plan_.headSize);
     const unsigned together = plan_.headSize <= 64 ? 3 : 2;
     {
       KernelBuilder k(body_, set_, "dq");
       inputs(k, "attention_backward_mma.cuh");
       view(k, "y_view", plan_.y, false, plan_.tq);
       view(k, "dq_view", plan_.dq, true, plan_.tq);
-      k.code().line(
-          "attentionQueryGradMma<{0}, {1}>(q_view, k_view, v_view, y_view, dy_view, dq_view, {2}, {3}, shape);",
-          plan_.headSize, warps, k.input(plan_.lseInput), k.workspace(delta, "float", "delta", false));
-      k.finish({.grid = heads(plan_.heads) * Count::ceilDiv(plan_.tq, 16 * warps),
-                .block = 32 * warps,
+      k.code().line("attentionQueryGradMma<{0}>(q_view, k_view, v_view, y_view, dy_view, dq_view, {1}, {2}, shape);",
+                    plan_.headSize, k.input(plan_.lseInput), k.workspace(delta, "float", "delta", false));
+      k.finish({.grid = heads(plan_.heads) * Count::ceilDiv(plan_.tq, 64),
+                .block = 128,
                 .note = "a block a tile of queries, on tensor cores",
-                .sharedBytes = tiles + 16 * warps * 4,
+                .sharedBytes = tiles + 64 * 4,
                 .blocksTogether = together});
     }
     KernelBuilder k(body_, set_, "dkv");
     inputs(k, "attention_backward_mma.cuh");
     view(k, "dk_view", plan_.dk, true, plan_.tk);
     view(k, "dv_view", plan_.dv, true, plan_.tk);
-    k.code().line("attentionKeyGradMma<{0}, {1}>(q_view, k_view, v_view, dy_view, dk_view, dv_view, {2}, {3}, shape);",
-                  plan_.headSize, warps, k.input(plan_.lseInput), k.workspace(delta, "float", "delta", true));
-    k.finish({.grid = heads(plan_.kvHeads) * Count::ceilDiv(plan_.tk, 16 * warps),
-              .block = 32 * warps,
+    k.code().line("attentionKeyGradMma<{0}>(q_view, k_view, v_view, dy_view, dk_view, dv_view, {1}, {2}, shape);",
+                  plan_.headSize, k.input(plan_.lseInput), k.workspace(delta, "float", "delta", true));
+    k.finish({.grid = heads(plan_.kvHeads) * Count::ceilDiv(plan_.tk, 64),
+              .block = 128,
               .note = "a block a tile of keys, on tensor cores",
               .sharedBytes = tiles + static_cast<unsigned>(4 * moving * 4),
               .blocksTogether = together});
   }
 
 private:
-  // Of a tensor-core block whose 16 rows a warp are `rows` in all. Eight of long rows: what takes longest there is to
-  // read the other side from L2, once for each block.
-  unsigned warpsOf(const Dim &rows) const {
-    return rows.isConstant() && rows.value() > 256 && plan_.headSize <= 64 ? 8 : 4;
-  }
   Count heads(int64_t n) const { return Count(plan_.batch * Dim(n)); }
 
   void inputs(KernelBuilder &k, llvm::StringRef file) {

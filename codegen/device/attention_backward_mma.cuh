@@ -11,32 +11,32 @@
 // f32 sums in registers; P and dS are rounded to T, since they are left operands of products. Strides of all views are
 // free, so dq, dk, dv may be slices of one packed dqkv.
 //
-//   attentionQueryGradMma<D, W>: grid.x = batch * queryHeads * ceil(queries / (16 * W)), W = 4 or 8 warps
-//   attentionKeyGradMma<D, W>:   grid.x = batch * keyHeads * ceil(keys / (16 * W))
-//   block = 32 * W, dynamic shared memory = sizeof(AttentionQueryGradShared<D, W, T>), sizeof(AttentionKeyGradShared<D,
-//   W, T>): 55 KB at D = 64, W = 4; 68 KB at 128
+//   block = 128, dynamic shared memory = sizeof(AttentionQueryGradShared<D, T>), sizeof(AttentionKeyGradShared<D, T>):
+//   55 KB at D = 64, 69 KB at 128
+//   attentionQueryGradMma<D>: grid.x = batch * queryHeads * ceil(queries / 64)
+//   attentionKeyGradMma<D>:   grid.x = batch * keyHeads * ceil(keys / 64)
 //
 // A warp owns 16 rows (queries of the first, keys of the second). The other side comes in tiles, one ahead, which a
 // warp works through 32 at a time: scores[16][32] and their gradients are all that it keeps besides its sums.
 
-template <int kHeadSize, int kWarps, class T> struct AttentionBackwardMma {
-  static constexpr int kThreads = 32 * kWarps, kOwn = 16 * kWarps;
+template <int kHeadSize, class T> struct AttentionBackwardMma {
+  static constexpr int kThreads = 128, kOwn = 64;
   static constexpr int kMoving = kHeadSize <= 64 ? 64 : 32; // rows of a tile that comes and goes
   static constexpr int kStep = 32;
   typedef MmaTile<T, kOwn, kHeadSize, kThreads> Own;
   typedef MmaTile<T, kMoving, kHeadSize, kThreads> Moving;
   static constexpr int kWidth = Own::kWidth;
 };
-template <int kHeadSize, int kWarps, class T> struct AttentionQueryGradShared {
-  typename AttentionBackwardMma<kHeadSize, kWarps, T>::Own q, dOut;
-  typename AttentionBackwardMma<kHeadSize, kWarps, T>::Moving k[2], v[2];
-  float delta[AttentionBackwardMma<kHeadSize, kWarps, T>::kOwn];
+template <int kHeadSize, class T> struct AttentionQueryGradShared {
+  typename AttentionBackwardMma<kHeadSize, T>::Own q, dOut;
+  typename AttentionBackwardMma<kHeadSize, T>::Moving k[2], v[2];
+  float delta[AttentionBackwardMma<kHeadSize, T>::kOwn];
 };
-template <int kHeadSize, int kWarps, class T> struct AttentionKeyGradShared {
-  typename AttentionBackwardMma<kHeadSize, kWarps, T>::Own k, v;
-  typename AttentionBackwardMma<kHeadSize, kWarps, T>::Moving q[2], dOut[2];
-  float logSumExp[2][AttentionBackwardMma<kHeadSize, kWarps, T>::kMoving],
-      delta[2][AttentionBackwardMma<kHeadSize, kWarps, T>::kMoving];
+template <int kHeadSize, class T> struct AttentionKeyGradShared {
+  typename AttentionBackwardMma<kHeadSize, T>::Own k, v;
+  typename AttentionBackwardMma<kHeadSize, T>::Moving q[2], dOut[2];
+  float logSumExp[2][AttentionBackwardMma<kHeadSize, T>::kMoving],
+      delta[2][AttentionBackwardMma<kHeadSize, T>::kMoving];
 };
 
 // deltas[r] = sum over columns of rows[r] * out[r], for rows row .. row + 15 of the tile. One warp.
@@ -52,7 +52,7 @@ __device__ inline void warpRowDots(const Tile &rows, const T *out, i64 rowStride
     if (r < count && group < kGroups && first + lane / kLanes < 16) {
       float theirs[8], ours[8];
       loadVector(out + r * rowStride + group * 8, theirs);
-      loadVector(rows.at(r, group * 8), ours);
+      readVector(rows.at(r, group * 8), ours);
 #pragma unroll
       for (int i = 0; i < 8; ++i) sum += theirs[i] * ours[i];
     }
@@ -63,14 +63,14 @@ __device__ inline void warpRowDots(const Tile &rows, const T *out, i64 rowStride
 }
 
 // dOut: also read for delta. delta: [batch][queryHeads][queries], written.
-template <int kHeadSize, int kWarps, class T>
+template <int kHeadSize, class T>
 __device__ inline void attentionQueryGradMma(HeadView<const T> q, HeadView<const T> k, HeadView<const T> v,
                                              HeadView<const T> out, HeadView<const T> dOut, HeadView<T> dq,
                                              const float *logSumExp, float *delta, const AttentionShape &shape) {
-  typedef AttentionBackwardMma<kHeadSize, kWarps, T> Sizes;
+  typedef AttentionBackwardMma<kHeadSize, T> Sizes;
   constexpr int kOwn = Sizes::kOwn, kStep = Sizes::kStep, kMoving = Sizes::kMoving;
   extern __shared__ __align__(16) u8 attentionMemory[];
-  auto &shared = *(AttentionQueryGradShared<kHeadSize, kWarps, T> *)attentionMemory;
+  auto &shared = *(AttentionQueryGradShared<kHeadSize, T> *)attentionMemory;
 
   const int queries = (int)shape.queries, heads = (int)(shape.queryHeads / shape.keyHeads);
   const AttentionBlock block(shape.batch, shape.queryHeads, (queries + kOwn - 1) / kOwn, shape.causal);
@@ -161,14 +161,14 @@ __device__ inline void attentionQueryGradMma(HeadView<const T> q, HeadView<const
 }
 
 // Rows of dk and dv beyond keyLength are written as zeros.
-template <int kHeadSize, int kWarps, class T>
+template <int kHeadSize, class T>
 __device__ inline void attentionKeyGradMma(HeadView<const T> q, HeadView<const T> k, HeadView<const T> v,
                                            HeadView<const T> dOut, HeadView<T> dk, HeadView<T> dv,
                                            const float *logSumExp, const float *delta, const AttentionShape &shape) {
-  typedef AttentionBackwardMma<kHeadSize, kWarps, T> Sizes;
+  typedef AttentionBackwardMma<kHeadSize, T> Sizes;
   constexpr int kOwn = Sizes::kOwn, kStep = Sizes::kStep, kMoving = Sizes::kMoving;
   extern __shared__ __align__(16) u8 attentionMemory[];
-  auto &shared = *(AttentionKeyGradShared<kHeadSize, kWarps, T> *)attentionMemory;
+  auto &shared = *(AttentionKeyGradShared<kHeadSize, T> *)attentionMemory;
 
   const int queries = (int)shape.queries, keys = (int)shape.keys, heads = (int)(shape.queryHeads / shape.keyHeads);
   const AttentionBlock block(shape.batch, shape.keyHeads, (keys + kOwn - 1) / kOwn,

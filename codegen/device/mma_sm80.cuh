@@ -145,8 +145,15 @@ template <class T, int kRows, int kColumns, int kThreads> struct MmaTile {
   // sums[16][8 * kTiles] += left[16][kWidth] · (rows row .. row + 8 * kTiles - 1)ᵀ
   template <int kTiles>
   __device__ void addTransposed(float (*sums)[4], const u32 (&left)[kWidth / 16][4], int row) const {
+    constexpr int kDepth = kWidth / 16;
 #pragma unroll
-    for (int d = 0; d < kWidth / 16; ++d) addColumns<kTiles>(sums, left[d], row, d * 16);
+    for (int i = 0; i < kTiles / 2 * kDepth; ++i) { // one loop: the schedule is 3 % better than that of two
+      const int n = i / kDepth, d = i % kDepth;
+      u32 b[4];
+      loadRightTransposed(b, row + n * 16, d * 16);
+      mma16x8x16<T>(sums[2 * n], left[d], b[0], b[1]);
+      mma16x8x16<T>(sums[2 * n + 1], left[d], b[2], b[3]);
+    }
   }
   // The same with rows leftRow .. leftRow + 15 of another tile, read on the way: four registers instead of kWidth / 4.
   template <int kTiles, class Left>
@@ -155,29 +162,26 @@ template <class T, int kRows, int kColumns, int kThreads> struct MmaTile {
     for (int d = 0; d < kWidth / 16; ++d) {
       u32 a[4];
       left.loadLeft(a, leftRow, d * 16);
-      addColumns<kTiles>(sums, a, row, d * 16);
-    }
-  }
-  template <int kTiles> __device__ void addColumns(float (*sums)[4], const u32 (&a)[4], int row, int column) const {
 #pragma unroll
-    for (int n = 0; n < kTiles / 2; ++n) {
-      u32 b[4];
-      loadRightTransposed(b, row + n * 16, column);
-      mma16x8x16<T>(sums[2 * n], a, b[0], b[1]);
-      mma16x8x16<T>(sums[2 * n + 1], a, b[2], b[3]);
+      for (int n = 0; n < kTiles / 2; ++n) {
+        u32 b[4];
+        loadRightTransposed(b, row + n * 16, d * 16);
+        mma16x8x16<T>(sums[2 * n], a, b[0], b[1]);
+        mma16x8x16<T>(sums[2 * n + 1], a, b[2], b[3]);
+      }
     }
   }
   // sums[16][kWidth] += left[16][16 * kSteps] · (rows row .. row + 16 * kSteps - 1)
   template <int kSteps> __device__ void add(float (&sums)[kWidth / 8][4], const u32 (*left)[4], int row) const {
+    constexpr int kDepth = kWidth / 16;
 #pragma unroll
-    for (int k = 0; k < kSteps; ++k)
-#pragma unroll
-      for (int d = 0; d < kWidth / 16; ++d) {
-        u32 b[4];
-        loadRight(b, row + k * 16, d * 16);
-        mma16x8x16<T>(sums[2 * d], left[k], b[0], b[1]);
-        mma16x8x16<T>(sums[2 * d + 1], left[k], b[2], b[3]);
-      }
+    for (int i = 0; i < kSteps * kDepth; ++i) {
+      const int k = i / kDepth, d = i % kDepth;
+      u32 b[4];
+      loadRight(b, row + k * 16, d * 16);
+      mma16x8x16<T>(sums[2 * d], left[k], b[0], b[1]);
+      mma16x8x16<T>(sums[2 * d + 1], left[k], b[2], b[3]);
+    }
   }
 
   // Rows row .. row + 15 of sums[kWidth / 8] (of one warp, times `low` for rows group, `high` for rows group + 8),

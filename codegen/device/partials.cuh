@@ -44,7 +44,7 @@ __device__ inline void columnTotals(const T *const (&parts)[kCount], i64 count, 
   const int lane = threadIdx.x % 32, slice = threadIdx.x / 32;
   for (int i = 0; i < kCount; ++i) totals[i] = Op::template identity<T>();
   if (exists) {
-#pragma unroll 4 // loads ahead of the additions, which keep their order
+#pragma unroll 8 // loads ahead of the additions, which keep their order
     for (i64 chunk = slice; chunk < count; chunk += kSlices)
 #pragma unroll
       for (int i = 0; i < kCount; ++i) totals[i] = Op::combine(totals[i], parts[i][chunk * columns + column]);

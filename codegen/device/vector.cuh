@@ -4,7 +4,11 @@
 //
 //   float v[8];
 //   loadVector(x + i, v);       // x + i must be aligned to the word: vectorAligned<T, 8>(x + i)
-//   storeVector(y + i, v);
+//   storeVector(y + i, v);    // both: global memory alone
+//
+//   VectorBits<bf16, 8> ahead;
+//   fetchVector(x + i, ahead);  // starts the load,
+//   unpack(ahead, v);           // waits for it
 
 // Bytes of the word that kCount elements of T move in, at most 16.
 template <class T, int kCount> struct VectorWord {
@@ -64,25 +68,37 @@ template <int kCount> __device__ inline void pack(VectorBits<bf16, kCount> &raw,
 }
 #endif
 
-// Words of 16 bytes as PTX, which the compiler can neither split nor put off until their first use: all loads of a loop's
-// turn are on their way before it computes. Generic addresses: attention reads and writes its tiles in shared memory so.
+// Words of 16 bytes in global memory as PTX, which the compiler can neither split nor put off until their first use:
+// all loads of a loop's turn are on their way before it computes. Shared memory: readVector.
 template <class Word> __device__ inline Word loadWord(const Word *p) { return *p; }
 template <class Word> __device__ inline void storeWord(Word *p, Word word) { *p = word; }
 #ifdef __CUDA_ARCH__
 __device__ inline uint4 loadWord(const uint4 *p) {
   uint4 w;
-  asm volatile("ld.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(w.x), "=r"(w.y), "=r"(w.z), "=r"(w.w) : "l"(p));
+  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(w.x), "=r"(w.y), "=r"(w.z), "=r"(w.w) : "l"(p));
   return w;
 }
 __device__ inline void storeWord(uint4 *p, uint4 w) {
-  asm volatile("st.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(w.x), "r"(w.y), "r"(w.z), "r"(w.w));
+  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(w.x), "r"(w.y), "r"(w.z), "r"(w.w));
 }
 #endif
 
-template <class T, int kCount> __device__ inline void loadVector(const T *p, ComputeOf<T> (&values)[kCount]) {
-  VectorBits<T, kCount> raw;
+template <class T, int kCount> __device__ inline void fetchVector(const T *p, VectorBits<T, kCount> &raw) {
 #pragma unroll
   for (int i = 0; i < VectorWord<T, kCount>::kWords; ++i) raw.words[i] = loadWord((const VectorOf<T, kCount> *)p + i);
+}
+
+template <class T, int kCount> __device__ inline void loadVector(const T *p, ComputeOf<T> (&values)[kCount]) {
+  VectorBits<T, kCount> raw;
+  fetchVector(p, raw);
+  unpack(raw, values);
+}
+
+// The same from shared memory.
+template <class T, int kCount> __device__ inline void readVector(const T *p, ComputeOf<T> (&values)[kCount]) {
+  VectorBits<T, kCount> raw;
+#pragma unroll
+  for (int i = 0; i < VectorWord<T, kCount>::kWords; ++i) raw.words[i] = ((const VectorOf<T, kCount> *)p)[i];
   unpack(raw, values);
 }
 

@@ -27,14 +27,14 @@ constexpr const char *kReserved[] = {
     "math", "Sum", "Max", "Min", "Product", "warpReduce", "blockReduce", "blockReduceAll", "columnTotals",
     "storeColumnSums", "scalarTotal", "wrapIndex", "rngKey", "rngUniform", "GemmOperands", "GemmTile64", "GemmTile128",
     "gemmSimt", "gemmF64", "HeadView", "AttentionShape", "attentionForward", "attentionDelta", "attentionQueryGrad",
-    "attentionKeyGrad", "gatherOffsets", "gatherScatter", "gatherSort", "gatherRowSums", "TensorTable", "TensorChunk",
-    "findChunk", "tensorPointer",
+    "attentionKeyGrad", "gatherOrder", "gatherRowSums", "gatherPartSums", "gatherPartTotals", "TensorTable",
+    "TensorChunk", "findChunk", "tensorPointer",
     // what kernels call their own
     "i", "j", "e", "c", "r", "row", "column", "rows", "columns", "count", "thread", "unit", "unitRows", "step", "tile",
     "chunk", "chunks", "partials", "element", "batch", "acc", "slice", "Epilogue", "operands", "shape", "table",
     "pointers", "sizes", "chunkPrefix", "tensors", "exists", "endRow", "q_view", "k_view", "v_view", "y_view",
     "dy_view", "dq_view", "dk_view", "dv_view", "put", "left", "start", "firstRow", "first", "end", "value", "key",
-    "lane", "warp"};
+    "lane", "warp", "next"};
 
 } // namespace
 

@@ -92,7 +92,10 @@ void emitFinish(LoopJob &job, const Count &columnParts, const Count &scalarParts
       if (store.span == Span::column) text.storeScalar(store);
   }
   Count grid = hasColumns ? Count::ceilDiv(plan.columns, 32) : Count(1);
-  k.finish({grid, kThreads, "adds " + columnParts.str() + " partial results"});
+  k.finish({.grid = grid,
+            .block = kThreads,
+            .note = "adds " + columnParts.str() + " partial results",
+            .blocksTogether = 2}); // registers for many loads on their way: there are few blocks anyway
 }
 
 } // namespace fusor::codegen

@@ -152,6 +152,11 @@ void LoopText::loadInto(const LoopStep &step, llvm::StringRef array) {
   }
 }
 
+void LoopText::fetchInto(const LoopStep &step, llvm::StringRef bits) {
+  k_.use("vector.cuh");
+  w().line("fetchVector({0} + {1}, {2});", pointer(step.access), index(step.access), bits);
+}
+
 std::optional<CodeWriter::Block> LoopText::laneLoop() {
   if (width_ == 1) return std::nullopt;
   w().raw("#pragma unroll");

@@ -5,7 +5,8 @@
 //   reduce   over the unit -> row values, e.g. the mean
 //   sweep 1  what needs those; accumulates the next reductions, ...
 //
-// With sums over rows a unit takes a chunk of rows and keeps running sums per column.
+// With sums over rows a block takes a chunk of rows and its threads keep running sums of their columns; where warps
+// have rows of their own, they add up at the end.
 #include "codegen/loop/emit_loop.h"
 #include "codegen/loop/row_schedule.h"
 #include "llvm/ADT/MapVector.h"
@@ -21,7 +22,10 @@ namespace {
 constexpr int64_t kMostPersistentColumns = 8192;
 constexpr int64_t kMostWarpColumns = 1024;
 constexpr int kWarpsPerBlock = 4;
-constexpr int64_t kChunkRows = 16; // of a unit with sums: fewer partial sums against more units at work
+// Elements of full inputs and running sums that a thread of a warp keeps: few, so that many warps hide each other's
+// waits; more where sums would otherwise cost a barrier a row, and three blocks are enough as all loads go out at once.
+constexpr int64_t kMostElements = 96, kMostElementsWithSums = 144;
+constexpr unsigned kBlocksOfManyElements = 3;
 
 class RowWriter {
 public:
@@ -32,12 +36,12 @@ public:
   void write() {
     job_.prepare(k_, text_);
     text_.setWriter(k_.code());
-    k_.use("reduce.cuh");
+    k_.use(plan_.sums.empty() ? "reduce.cuh" : "partials.cuh");
     chooseShape();
     schedule_.emplace(plan_, persistent_);
-    if (!plan_.sums.empty()) job_.addPartials(units());
+    if (!plan_.sums.empty()) job_.addPartials(chunks());
     writeKernel();
-    if (!plan_.sums.empty()) emitFinish(job_, units(), units());
+    if (!plan_.sums.empty()) emitFinish(job_, chunks(), chunks());
   }
 
 private:
@@ -46,10 +50,11 @@ private:
   void chooseShape() {
     persistent_ = plan_.columns.isConstant() && plan_.columns.value() <= kMostPersistentColumns;
     int64_t columns = persistent_ ? std::max<int64_t>(plan_.columns.value(), 1) : kMostPersistentColumns;
-    int64_t arrays = plan_.sums.size() + llvm::count_if(plan_.main, [](const LoopStep &s) {
-                       return s.kind == LoopStep::Kind::load && s.span == Span::full;
-                     });
-    isWarp_ = persistent_ && columns <= kMostWarpColumns && columns / 32 * arrays <= 96;
+    int64_t arrays = residentArrays();
+    int64_t elements = columns / 32 * arrays;
+    isWarp_ = persistent_ && columns <= kMostWarpColumns &&
+              elements <= (hasColumnSums() ? kMostElementsWithSums : kMostElements);
+    if (isWarp_ && elements > kMostElements) blocksTogether_ = kBlocksOfManyElements;
     if (isWarp_) {
       threads_ = 32;
     } else {
@@ -60,9 +65,24 @@ private:
     }
     turns_ = (columns + threads_ * text_.width() - 1) / (threads_ * text_.width());
     isRagged_ = columns % (threads_ * text_.width()) != 0;
-    unitRows_ = plan_.sums.empty() ? 1 : kChunkRows;
+    if (plan_.sums.empty()) return;
+    // Fewer partial sums of columns against more blocks at work; those of scalars are cheap.
+    if (hasColumnSums())
+      chunkRows_ = isWarp_ ? 6 * kWarpsPerBlock : 16;
+    else
+      chunkRows_ = isWarp_ ? 4 * kWarpsPerBlock : std::clamp<int64_t>(kMostPersistentColumns / columns, 1, 4);
+    if (!persistent_ && !hasColumnSums()) chunkRows_ = 1;
   }
-  Count units() const { return Count::ceilDiv(plan_.rows, unitRows_); }
+  Count chunks() const { return Count::ceilDiv(plan_.rows, chunkRows_); }
+  bool hasColumnSums() const {
+    return llvm::any_of(plan_.sums, [](const RowsSum &sum) { return sum.span == Span::column; });
+  }
+  // Arrays of a thread's columns that live as long as the row, or longer.
+  int64_t residentArrays() const {
+    return llvm::count_if(plan_.sums, [](const RowsSum &sum) { return sum.span == Span::column; }) +
+           llvm::count_if(plan_.main,
+                          [](const LoopStep &s) { return s.kind == LoopStep::Kind::load && s.span == Span::full; });
+  }
   bool keepsSums() const { return persistent_; } // running column sums in registers; else in the partials themselves
 
   // --- text
@@ -114,35 +134,49 @@ private:
   }
 
   void writeKernel() {
-    if (isWarp_) {
-      w().line("const i64 unit = (i64)blockIdx.x * {0} + threadIdx.x / 32; // a warp a row", kWarpsPerBlock);
-      w().raw("const int thread = threadIdx.x % 32;");
-    } else {
-      w().raw("const i64 unit = blockIdx.x; // a block a row");
-      w().raw("const int thread = threadIdx.x;");
-    }
     std::string rows = k_.dim(plan_.rows);
+    if (isWarp_ && plan_.sums.empty())
+      w().line("const i64 row = (i64)blockIdx.x * {0} + threadIdx.x / 32; // a warp a row", kWarpsPerBlock);
+    else
+      w().line("const i64 {0} = blockIdx.x;{1}", plan_.sums.empty() ? "row" : "chunk",
+               isWarp_ ? "" : " // a block a row");
+    if (isWarp_ && !plan_.sums.empty())
+      w().raw("const int warp = threadIdx.x / 32, thread = threadIdx.x % 32; // a warp a row");
+    else
+      w().raw(isWarp_ ? "const int thread = threadIdx.x % 32;" : "const int thread = threadIdx.x;");
     for (const LoopStep &step : plan_.main) text_.prepare(step);
+    std::string note = isWarp_ ? "a warp a row" : "a block a row";
+    Count grid = plan_.rows;
     if (plan_.sums.empty()) {
-      w().line("const i64 row = unit;");
-      if (isWarp_) w().line("if (row >= {0}) return; // whole warps", rows);
+      if (isWarp_) {
+        w().line("if (row >= {0}) return; // whole warps", rows);
+        grid = Count::ceilDiv(plan_.rows, kWarpsPerBlock);
+      }
       writeRow();
-    } else {
-      w().line("const i64 firstRow = unit * {0};", unitRows_);
-      w().line("const i64 endRow = firstRow + {0} < {1} ? firstRow + {0} : {1};", unitRows_, rows);
-      if (isWarp_) w().line("if (firstRow >= {0}) return; // whole warps", rows);
+    } else if (chunkRows_ == 1) {
+      w().raw("const i64 row = chunk;");
       startSums();
+      writeRow();
+      storeSums();
+    } else {
+      w().line("const i64 firstRow = chunk * {0};", chunkRows_);
+      w().line("const i64 endRow = firstRow + {0} < {1} ? firstRow + {0} : {1};", chunkRows_, rows);
+      startSums();
+      if (fetchesAhead()) startFetching();
       {
-        auto loop = w().block("for (i64 row = firstRow; row < endRow; ++row)");
+        auto loop = isWarp_ ? w().block("for (i64 row = firstRow + warp; row < endRow; row += {0})", kWarpsPerBlock)
+                            : w().block("for (i64 row = firstRow; row < endRow; ++row)");
         writeRow();
       }
       storeSums();
+      note += llvm::formatv(", {0} rows one after another", isWarp_ ? chunkRows_ / kWarpsPerBlock : chunkRows_);
+      grid = chunks();
     }
-    std::string note = isWarp_ ? "a warp a row" : "a block a row";
-    if (unitRows_ > 1) note += llvm::formatv(", {0} rows one after another", unitRows_);
     note += persistent_ ? "; the row stays in registers" : "; a row is read once a sweep";
-    Count grid = isWarp_ ? Count::ceilDiv(plan_.rows, unitRows_ * kWarpsPerBlock) : units();
-    k_.finish({grid, static_cast<unsigned>(isWarp_ ? 32 * kWarpsPerBlock : threads_), note});
+    k_.finish({.grid = grid,
+               .block = static_cast<unsigned>(isWarp_ ? 32 * kWarpsPerBlock : threads_),
+               .note = note,
+               .blocksTogether = blocksTogether_});
   }
 
   void writeRow() {
@@ -164,11 +198,18 @@ private:
         accumulate(running_[i], plan_.sums[i].op, plan_.sums[i].of);
   }
 
-  void loadRow() {
+  llvm::SmallVector<const LoopStep *, 8> fullLoads() const {
     llvm::SmallVector<const LoopStep *, 8> loads;
     for (const LoopStep &step : plan_.main)
       if (step.kind == LoopStep::Kind::load && step.span == Span::full) loads.push_back(&step);
-    if (!loads.empty()) w().raw("// load");
+    return loads;
+  }
+
+  void loadRow() {
+    auto loads = fullLoads();
+    if (loads.empty()) return;
+    w().raw(ahead_.empty() ? "// load"
+                           : "// load: this row was fetched ahead, and while it is computed the next one is");
     std::vector<std::string> arrays;
     for (const LoopStep *step : loads) {
       std::string array = k_.names().make(identifierFrom(step->result.name()) + std::to_string(text_.width()));
@@ -176,10 +217,38 @@ private:
       arrays.push_back(array);
       text_.bind(step->result, lane(elements(array)));
     }
-    if (loads.empty()) return;
+    if (ahead_.empty())
+      return overColumns([&] {
+        for (unsigned i = 0; i < loads.size(); ++i) text_.loadInto(*loads[i], elements(arrays[i]));
+      });
+    for (unsigned i = 0; i < loads.size(); ++i) w().line("unpack({0}, {1});", ahead_[i], arrays[i]);
+    w().raw("const i64 next = row + 1 < endRow ? row + 1 : row;");
+    fetchRow("next");
+  }
+
+  // A block that goes from row to row waits for its threads twice a row, so loads start a row ahead: as raw vectors,
+  // for few registers.
+  bool fetchesAhead() const {
+    auto isVector = [&](const LoopStep *step) { return !step->access.gather && text_.isVector(step->access); };
+    return !isWarp_ && persistent_ && hasColumnSums() && turns_ == 1 && !fullLoads().empty() &&
+           llvm::all_of(fullLoads(), isVector);
+  }
+  void startFetching() {
+    for (const LoopStep *step : fullLoads()) {
+      ahead_.push_back(k_.names().make(identifierFrom(step->result.name()) + "_ahead"));
+      w().line("VectorBits<{0}, {1}> {2};", storageType(step->result.dtype()), text_.width(), ahead_.back());
+    }
+    fetchRow("firstRow");
+  }
+  void fetchRow(llvm::StringRef row) {
+    Place here = text_.place(), there = here;
+    there.row = row.str();
+    text_.setPlace(there);
+    auto loads = fullLoads();
     overColumns([&] {
-      for (unsigned i = 0; i < loads.size(); ++i) text_.loadInto(*loads[i], elements(arrays[i]));
+      for (unsigned i = 0; i < loads.size(); ++i) text_.fetchInto(*loads[i], ahead_[i]);
     });
+    text_.setPlace(here);
   }
 
   // Values per row (and scalars) that become known before sweep `at`.
@@ -213,8 +282,16 @@ private:
     w().line("// sweep {0}", at);
     llvm::SmallVector<const LoopStep *, 4> reductions;
     llvm::SmallVector<std::string, 4> sums;
+    llvm::SmallVector<std::pair<const LoopStep *, std::string>, 1> expSums; // by their maximum
     for (const LoopStep &step : plan_.main) {
-      if (step.kind != LoopStep::Kind::rowReduce || schedule_->level(step.op->operand(0u)) != at) continue;
+      if (step.kind != LoopStep::Kind::rowReduce || schedule_->level(schedule_->reduced(step)) != at) continue;
+      if (schedule_->isExpSum(step)) continue; // beside its maximum
+      if (schedule_->expSumBeside(step)) {
+        expSums.push_back({&step, k_.names().make("exp_sum")});
+        k_.use("exp_sum.cuh");
+        w().noted("ExpSum " + expSums.back().second + ";", "the largest x, and the sum of exp(x - largest)");
+        continue;
+      }
       reductions.push_back(&step);
       std::string base = step.result.name().empty() ? step.op->name().str() : step.result.name().str();
       sums.push_back(k_.names().make(base + "_acc"));
@@ -227,31 +304,44 @@ private:
       declare(variableType(step.result.dtype()), array);
       text_.assignTo(step.result, lane(elements(array)));
     }
-    overColumns([&] { sweepBody(at, needed, reductions, sums); });
+    overColumns([&] { sweepBody(at, needed, reductions, sums, expSums); });
     for (const LoopStep &step : plan_.main) // computed again where needed
       if (needed.contains(step.result.def()) && !schedule_->isKept(step.result)) text_.forget(step.result);
     finishReductions(reductions, sums);
+    llvm::StringRef scope = isWarp_ ? "warp" : "block";
+    for (const auto &[maximum, name] : expSums) {
+      auto define = [&](const LoopStep &step, const std::string &text) {
+        std::string variable = k_.names().make(step.result.name().empty() ? step.op->name() : step.result.name());
+        w().noted("const float " + variable + " = " + text + ";", step.result.type().str());
+        text_.bind(step.result, variable);
+        return variable;
+      };
+      std::string largest = define(*maximum, llvm::formatv("{0}Reduce<Max>({1}.largest)", scope, name).str());
+      define(*schedule_->expSumBeside(*maximum),
+             llvm::formatv("{0}Reduce<Sum>({1}.sumAt({2}))", scope, name, largest).str());
+    }
   }
 
   void sweepBody(unsigned at, const RowSchedule::Values &needed, llvm::ArrayRef<const LoopStep *> reductions,
-                 llvm::ArrayRef<std::string> sums) {
+                 llvm::ArrayRef<std::string> sums, llvm::ArrayRef<std::pair<const LoopStep *, std::string>> expSums) {
     for (const LoopStep &step : plan_.main)
       if (step.kind == LoopStep::Kind::load && needed.contains(step.result.def())) text_.load(step);
-    llvm::MapVector<const ValueDef *, std::string> arrays; // what is stored from this sweep, as an array a turn
-    for (const LoopStore &store : plan_.stores) {
-      if (!text_.isWide(store.span) || schedule_->outputSweep(store.value) != at || arrays.count(store.value.def()))
-        continue;
-      bool isKept = schedule_->isKept(store.value);
-      if (text_.isBound(store.value) || isKept) {
-        std::string element = text_.isBound(store.value) ? text_.spell(store.value) : text_.target(store.value);
-        arrays[store.value.def()] = llvm::StringRef(element).drop_back(3).str();
-        continue;
+    llvm::MapVector<const ValueDef *, std::string> arrays; // what is used whole in this sweep, as an array a turn
+    auto needsArray = [&](Value v, Span span) {
+      if (!text_.isWide(span) || arrays.count(v.def())) return;
+      if (text_.isBound(v) || schedule_->isKept(v)) {
+        std::string element = text_.isBound(v) ? text_.spell(v) : text_.target(v);
+        arrays[v.def()] = llvm::StringRef(element).drop_back(3).str();
+        return;
       }
-      std::string array = text_.variableFor(store.value, store.span);
-      w().line("{0} {1}[{2}];", variableType(store.value.dtype()), array, text_.width());
-      text_.assignTo(store.value, array + "[e]");
-      arrays[store.value.def()] = array;
-    }
+      std::string array = text_.variableFor(v, span);
+      w().line("{0} {1}[{2}];", variableType(v.dtype()), array, text_.width());
+      text_.assignTo(v, array + "[e]");
+      arrays[v.def()] = array;
+    };
+    for (const LoopStore &store : plan_.stores)
+      if (schedule_->outputSweep(store.value) == at) needsArray(store.value, store.span);
+    for (const auto &[maximum, name] : expSums) needsArray(schedule_->reduced(*maximum), Span::full);
     {
       auto lanes = text_.laneLoop();
       for (const LoopStep &step : plan_.main)
@@ -268,6 +358,10 @@ private:
         else
           accumulateInMemory(i);
       }
+    }
+    for (const auto &[maximum, name] : expSums) {
+      Value x = schedule_->reduced(*maximum);
+      w().line("{0}.add({1});", name, text_.width() > 1 ? arrays[x.def()] : text_.spell(x));
     }
     for (const LoopStore &store : plan_.stores) {
       if (!variesOverColumns(store.span) || schedule_->outputSweep(store.value) != at) continue;
@@ -324,10 +418,10 @@ private:
         w().line("{0} {1} = {2};", type, running_.back(), identity(*sum.op, sum.of.dtype()));
       } else if (keepsSums()) {
         declare(type, running_.back());
-        std::string elements = this->elements(running_.back());
-        if (turns_ > 1) w().line("for (int j = 0; j < {0}; ++j)", turns_);
-        if (text_.width() > 1) w().line("  for (int e = 0; e < {0}; ++e)", text_.width());
-        w().line("    {0} = {1};", lane(elements), identity(*sum.op, sum.of.dtype()));
+        std::string indent;
+        if (turns_ > 1) w().line("for (int j = 0; j < {0}; ++j)", turns_), indent += "  ";
+        if (text_.width() > 1) w().line("{0}for (int e = 0; e < {1}; ++e)", indent, text_.width()), indent += "  ";
+        w().line("{0}{1} = {2};", indent, lane(elements(running_.back())), identity(*sum.op, sum.of.dtype()));
       }
     }
   }
@@ -337,7 +431,7 @@ private:
     const RowsSum &sum = plan_.sums[i];
     std::string lane = text_.width() > 1 ? " + e" : "";
     std::string at =
-        llvm::formatv("{0}[unit * {1} + c{2}]", job_.partials(k_, i, false), k_.dim(plan_.columns), lane).str();
+        llvm::formatv("{0}[chunk * {1} + c{2}]", job_.partials(k_, i, false), k_.dim(plan_.columns), lane).str();
     w().line("if (row == firstRow) {0} = {1};", at, identity(*sum.op, sum.of.dtype()));
     accumulate(at, sum.op, sum.of);
   }
@@ -346,17 +440,26 @@ private:
     w().raw("// store, partial sums of this chunk of rows");
     for (unsigned i = 0; i < plan_.sums.size(); ++i) {
       const RowsSum &sum = plan_.sums[i];
-      if (sum.span == Span::scalar) {
-        if (variesOverColumns(schedule_->step(sum.of).span))
-          w().line("{0} = {1}Reduce<{2}>({0});", running_[i], isWarp_ ? "warp" : "block", reducer(*sum.op));
-        w().line("if (thread == 0) {0}[unit] = {1};", job_.partials(k_, i, false), running_[i]);
-      } else if (keepsSums()) {
+      std::string partials = job_.partials(k_, i, false), columns = k_.dim(plan_.columns);
+      if (sum.span == Span::column) {
+        if (!keepsSums()) continue; // they are there
+        if (isWarp_) {
+          w().line("storeColumnSums<{0}, {1}, {2}>({3} + chunk * {4}, {4}, {5});", reducer(*sum.op), kWarpsPerBlock,
+                   text_.width(), partials, columns, running_[i]);
+          continue;
+        }
         overColumns([&] {
           auto lanes = text_.laneLoop();
-          w().line("{0}[unit * {1} + c{2}] = {3};", job_.partials(k_, i, false), k_.dim(plan_.columns),
-                   text_.width() > 1 ? " + e" : "", lane(elements(running_[i])));
+          w().line("{0}[chunk * {1} + c{2}] = {3};", partials, columns, text_.width() > 1 ? " + e" : "",
+                   lane(elements(running_[i])));
         });
+        continue;
       }
+      bool isOfEachThread = variesOverColumns(schedule_->step(sum.of).span);
+      if (!isOfEachThread && isWarp_) // all lanes have the same: the first one counts
+        w().line("if (thread > 0) {0} = {1};", running_[i], identity(*sum.op, sum.of.dtype()));
+      if (isOfEachThread || isWarp_) w().line("{0} = blockReduce<{1}>({0});", running_[i], reducer(*sum.op));
+      w().line("if (threadIdx.x == 0) {0}[chunk] = {1};", partials, running_[i]);
     }
   }
 
@@ -369,8 +472,10 @@ private:
   CodeWriter *writer_ = &k_.code(); // where lines go now
   std::optional<RowSchedule> schedule_;
   bool persistent_ = false, isWarp_ = false, isRagged_ = false;
-  int64_t threads_ = 32, turns_ = 1, unitRows_ = 1;
+  unsigned blocksTogether_ = 0;
+  int64_t threads_ = 32, turns_ = 1, chunkRows_ = 1;
   std::vector<std::string> running_; // variables of plan_.sums
+  std::vector<std::string> ahead_;   // raw vectors of the full inputs, a row ahead
 };
 
 } // namespace

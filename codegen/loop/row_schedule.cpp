@@ -26,16 +26,40 @@ bool isCheap(const LoopStep &step) {
 RowSchedule::RowSchedule(const LoopPlan &plan, bool isPersistent) : plan_(plan), isPersistent_(isPersistent) {
   for (const LoopStep &step : plan_.main) {
     unsigned level = 0;
-    for (Value operand : operandsOf(step)) level = std::max(level, this->level(operand));
-    if (step.kind == LoopStep::Kind::rowReduce) ++level;
-    level_[step.result.def()] = level;
     steps_[step.result.def()] = &step;
+    if (!isPersistent_ && step.kind == LoopStep::Kind::rowReduce) findExpSum(step);
+    for (Value operand : operandsOf(step)) level = std::max(level, this->level(operand));
+    if (step.kind == LoopStep::Kind::rowReduce) level = this->level(reduced(step)) + 1;
+    level_[step.result.def()] = level;
     last_ = std::max(last_, level);
   }
   for (unsigned at = last_ + 1; isPersistent_ && at-- > 0;) {
     Values steps;
     for (Value v : wantedBy(at)) collect(v, at, steps, &kept_);
   }
+}
+
+// sum(exp(x - reduce_max(x)))
+void RowSchedule::findExpSum(const LoopStep &sum) {
+  auto formula = [&](Value v, const char *name) -> const LoopStep * {
+    const LoopStep *step = steps_.lookup(v.def());
+    return step && step->kind == LoopStep::Kind::formula && step->op->is(name) ? step : nullptr;
+  };
+  if (!sum.op->is("sum") || sum.result.dtype() != DType::f32) return;
+  const LoopStep *exp = formula(sum.op->operand(0u), "exp");
+  const LoopStep *difference = exp ? formula(exp->op->operand(0u), "sub") : nullptr;
+  if (!difference) return;
+  const LoopStep *maximum = steps_.lookup(difference->op->operand(1).def());
+  while (maximum && maximum->kind == LoopStep::Kind::spread) maximum = steps_.lookup(maximum->op->operand(0u).def());
+  if (!maximum || maximum->kind != LoopStep::Kind::rowReduce || !maximum->op->is("reduce_max")) return;
+  Value x = difference->op->operand(0u);
+  if (maximum->op->operand(0u) != x || x.dtype() != DType::f32 || besideMaximum_.count(maximum)) return;
+  maximumOf_[&sum] = maximum, besideMaximum_[maximum] = &sum;
+}
+
+Value RowSchedule::reduced(const LoopStep &reduction) const {
+  const LoopStep *maximum = maximumOf_.lookup(&reduction);
+  return (maximum ? maximum : &reduction)->op->operand(0u);
 }
 
 void RowSchedule::collect(Value v, unsigned at, Values &steps, Values *kept) const {
@@ -53,8 +77,7 @@ void RowSchedule::collect(Value v, unsigned at, Values &steps, Values *kept) con
 llvm::SmallVector<Value, 16> RowSchedule::wantedBy(unsigned at) const {
   llvm::SmallVector<Value, 16> wanted;
   for (const LoopStep &step : plan_.main)
-    if (step.kind == LoopStep::Kind::rowReduce && level(step.op->operand(0u)) == at)
-      wanted.push_back(step.op->operand(0u));
+    if (step.kind == LoopStep::Kind::rowReduce && level(reduced(step)) == at) wanted.push_back(reduced(step));
   for (const LoopStore &store : plan_.stores)
     if (variesOverColumns(store.span) && outputSweep(store.value) == at) wanted.push_back(store.value);
   for (const RowsSum &sum : plan_.sums)

@@ -6,7 +6,8 @@
 //
 // A value's level is the number of the first sweep that can compute it. A persistent kernel has every full input in
 // registers from the start, keeps what is expensive (exp), and computes again what is cheap (x - mean). Otherwise each
-// sweep loads and computes again whatever it needs.
+// sweep loads and computes again whatever it needs; there, a maximum and the sum of exp(x - maximum) take one sweep:
+// the sum is moved to the scale of each larger x (exp_sum.cuh).
 #pragma once
 #include "codegen/plan/loop.h"
 #include "llvm/ADT/DenseMap.h"
@@ -27,6 +28,11 @@ public:
   unsigned lastSweep() const { return last_; }
   unsigned level(ir::Value v) const { return level_.lookup(v.def()); }
   const LoopStep &step(ir::Value v) const { return *steps_.lookup(v.def()); }
+  /// The value that a reduction takes in, sweep by sweep: its operand, or x of a sum of exp(x - maximum).
+  ir::Value reduced(const LoopStep &reduction) const;
+  /// For the maximum of x, the step that sums exp(x - maximum) beside it; else null.
+  const LoopStep *expSumBeside(const LoopStep &maximum) const { return besideMaximum_.lookup(&maximum); }
+  bool isExpSum(const LoopStep &reduction) const { return maximumOf_.count(&reduction); }
   /// Computed in sweep level(v) into an array that later sweeps read.
   bool isKept(ir::Value v) const { return kept_.contains(v.def()); }
   /// The sweep that stores `v`, or adds it to sums over rows. Kernels that load again do so at the end only: an output
@@ -39,6 +45,7 @@ public:
   Values neededBy(unsigned at) const;
 
 private:
+  void findExpSum(const LoopStep &sum);
   void collect(ir::Value v, unsigned at, Values &steps, Values *kept) const;
 
   const LoopPlan &plan_;
@@ -47,6 +54,7 @@ private:
   llvm::DenseMap<const ir::ValueDef *, unsigned> level_;
   llvm::DenseMap<const ir::ValueDef *, const LoopStep *> steps_;
   Values kept_;
+  llvm::DenseMap<const LoopStep *, const LoopStep *> maximumOf_, besideMaximum_; // sum of exp -> maximum, and back
 };
 
 } // namespace fusor::codegen

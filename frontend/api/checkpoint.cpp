@@ -59,7 +59,6 @@ llvm::Error finishSave(StringRef folder) {
   return syncFolder(folder);
 }
 
-bool isFp8State(StringRef name) { return name.endswith(".scale") || name.endswith(".amax_history"); }
 /// Zero between steps, so not part of a checkpoint.
 bool isAccumulator(StringRef name) { return name.startswith("accum."); }
 
@@ -156,6 +155,8 @@ llvm::Error fillParameters(runtime::Program &program, const runtime::Safetensors
 }
 
 } // namespace
+
+bool isFp8State(StringRef name) { return name.endswith(".scale") || name.endswith(".amax_history"); }
 
 llvm::Error saveCheckpoint(runtime::Program &program, StringRef folder, llvm::json::Object info) {
   if (std::error_code code = fs::create_directories(folder)) return cannotWrite(folder, code);

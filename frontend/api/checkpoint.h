@@ -13,17 +13,21 @@ namespace fusor::frontend {
 inline constexpr int64_t kCheckpointVersion = 1;
 
 /// Params and states of `program`, and `info` as checkpoint.json, to which "format_version" is added; its "step",
-/// "seed" and "recipe" go into the metadata of the tensor files too; "gemm_plans" are the program's. Errors: FileError (write); the old checkpoint is
-/// intact.
+/// "seed" and "recipe" go into the metadata of the tensor files too; "gemm_plans" are the program's. Errors: FileError
+/// (write); the old checkpoint is intact.
 llvm::Error saveCheckpoint(runtime::Program &program, llvm::StringRef folder, llvm::json::Object info);
 
 /// The checkpoint.json of a folder: an object with "format_version" of this version.
 llvm::Expected<llvm::json::Object> readCheckpointInfo(llvm::StringRef folder);
 
-/// Fills params, and states where `states`, from a folder; with states the program adopts its GEMM plans too. A param that is missing or has another shape is an error,
-/// all of them at once. A state that is missing keeps its value; its name is added to `missing`.
+/// Fills params, and states where `states`, from a folder; with states the program adopts its GEMM plans too. A param
+/// that is missing or has another shape is an error, all of them at once. A state that is missing keeps its value; its
+/// name is added to `missing`.
 llvm::Error loadCheckpoint(runtime::Program &program, llvm::StringRef folder, bool states,
                            std::vector<std::string> *missing = nullptr);
+
+/// "blocks.0.qkv.input.scale": in fp8.safetensors.
+bool isFp8State(llvm::StringRef name);
 
 /// Fills the params from one safetensors file, other float types converted.
 llvm::Error loadParameters(runtime::Program &program, llvm::StringRef file);

@@ -42,9 +42,12 @@ struct DelayedScaling {
   Fp8Format format = hybrid; ///< hybrid: gradients in E5M2
   int64_t amaxHistory = 1024;
   AmaxAlgo amaxAlgo = AmaxAlgo::max;
-  int margin = 0; ///< scales are divided by 2^margin
+  int margin = 0;             ///< scales are divided by 2^margin
+  bool fp8Wgrad = true;       ///< false: weight gradients from bf16 operands
+  std::string select = "all"; ///< or a regular expression of layers: "blocks.[0-9]+.fc1"
 };
-/// FP8 GEMMs in the linear layers of blocks, the rest as Bf16. Not available yet: compile() says so.
+/// FP8 GEMMs in the linear layers of blocks, the rest as Bf16. Where the device has no FP8 the same values are
+/// emulated.
 struct Fp8 {
   DelayedScaling scaling = {};
 };

@@ -64,8 +64,6 @@ Module Builder::module() const {
 
 Module Builder::trainingStep(Value loss, const AdamW &optimizer, const Recipe &recipe, Site site) {
   frontend::GraphState &graph = *graph_;
-  if (recipe.fp8())
-    return ModuleState::failed({ErrorKind::usage, "the Fp8 recipe is not available yet: Bf16, F16 and F32 are"});
   if (!loss.empty() && (loss.rank() != 0 || !ir::isFloat(frontend::toIr(loss.dtype()))))
     graph.fail(site, "the loss must be a float scalar, is " + loss.type());
   // Building goes on after this call, so the loss is a result of this module alone.
@@ -80,7 +78,19 @@ Module Builder::trainingStep(Value loss, const AdamW &optimizer, const Recipe &r
   state->module = std::move(*built);
   state->pipeline = passes::PipelineKind::train;
   state->options.function = graph.function->name().str();
-  state->options.precision = *ir::parseDType(recipe.name());
+  if (const Fp8 *fp8 = recipe.fp8()) {
+    const DelayedScaling &given = fp8->scaling;
+    state->options.precision = ir::DType::bf16;
+    state->options.fp8 = passes::DelayedScaling{
+        .format = given.format == hybrid ? passes::Fp8Format::hybrid : passes::Fp8Format::e4m3,
+        .amaxHistory = given.amaxHistory,
+        .amaxAlgo = given.amaxAlgo == AmaxAlgo::max ? passes::AmaxAlgo::max : passes::AmaxAlgo::mostRecent,
+        .margin = given.margin,
+        .wgrad = given.fp8Wgrad,
+        .select = given.select};
+  } else {
+    state->options.precision = *ir::parseDType(recipe.name());
+  }
   passes::AdamW &adamw = state->options.optimizer;
   adamw.lr = optimizer.lr, adamw.beta1 = optimizer.beta1, adamw.beta2 = optimizer.beta2, adamw.eps = optimizer.eps;
   adamw.weightDecay = optimizer.weightDecay, adamw.noDecay = optimizer.noDecay;

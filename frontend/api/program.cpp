@@ -193,7 +193,7 @@ Result<Program> compile(const Module &module, const Device &device, const Compil
   auto state = std::make_shared<ProgramState>();
   state->program = std::move(compiled->program);
   state->device = chosen->name;
-  state->recipe = ir::name(source.options.precision).str();
+  state->recipe = source.options.fp8 ? "fp8" : ir::name(source.options.precision).str();
   state->seed = options.seed;
   const ir::Module &lowered = state->program->module();
   if (source.pipeline == passes::PipelineKind::train)

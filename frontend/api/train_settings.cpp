@@ -9,7 +9,8 @@ llvm::json::Object checkpointInfo(const TrainSettings &s, int64_t step) {
   return llvm::json::Object{
       {"config", toJson(s.config)},
       {"recipe",
-       llvm::json::Object{{"precision", ir::name(s.precision)},
+       llvm::json::Object{{"precision", precisionName(s)},
+                          {"fp8", s.fp8 ? llvm::json::Value(toJson(*s.fp8)) : llvm::json::Value(nullptr)},
                           {"batch", s.batch},
                           {"accumulate", s.accumulate},
                           {"lr", s.lr},
@@ -24,6 +25,8 @@ llvm::json::Object checkpointInfo(const TrainSettings &s, int64_t step) {
       {"seed", static_cast<int64_t>(s.seed)}};
 }
 
+std::string precisionName(const TrainSettings &s) { return s.fp8 ? "fp8" : ir::name(s.precision).str(); }
+
 llvm::Error fromCheckpointInfo(TrainSettings &s, const llvm::json::Object &info) {
   const llvm::json::Object *config = info.getObject("config"), *recipe = info.getObject("recipe");
   auto seed = info.getInteger("seed");
@@ -33,7 +36,9 @@ llvm::Error fromCheckpointInfo(TrainSettings &s, const llvm::json::Object &info)
   if (!loaded) return loaded.takeError();
   s.config = *loaded;
   s.seed = static_cast<uint64_t>(*seed);
-  auto precision = ir::parseDType(recipe->getString("precision").getValueOr(""));
+  llvm::StringRef named = recipe->getString("precision").getValueOr("");
+  if (const llvm::json::Object *fp8 = recipe->getObject("fp8")) s.fp8 = fp8FromJson(*fp8);
+  auto precision = named == "fp8" ? ir::DType::bf16 : ir::parseDType(named);
   if (!precision) return inputError("checkpoint.json: \"recipe\" has no known \"precision\"");
   s.precision = *precision;
   auto integer = [&](const char *key, int64_t &to) {

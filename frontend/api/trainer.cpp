@@ -99,7 +99,7 @@ public:
       if (!run) return run.takeError();
       if (program().isDeferred()) hostMs += msSince(begin);
       unread_.push_back({*run, number, isLast});
-      if (unread_.size() > (program().isDeferred() ? 1 : 0))
+      if (unread_.size() > (program().isDeferred() && !trace_ ? 1 : 0)) // a trace reads the state before it changes
         if (auto error = readOldest(done)) return error;
     }
     hostMs_.push_back(hostMs);
@@ -114,6 +114,13 @@ public:
   }
   /// What was done since the last step is not a part of the next one's time.
   void restartClock() { since_ = Clock::now(); }
+  /// Writes the FP8 state after each step.
+  llvm::Error openTrace(llvm::StringRef path) {
+    auto trace = Fp8Trace::open(path, program());
+    if (!trace) return trace.takeError();
+    trace_.emplace(std::move(*trace));
+    return llvm::Error::success();
+  }
 
   /// The mean loss over the part of the text that was held out, at most kEvalSequences of it.
   llvm::Expected<std::optional<double>> evaluate() {
@@ -136,8 +143,9 @@ public:
   /// Some more steps on the tokens at hand.
   llvm::Expected<StepProfile> profile() {
     float loss = 0;
-    return profileStep(program(), "train_step", {view(tokens_, rows_), view(targets_, rows_)},
-                       {{ir::DType::f32, {}, &loss}});
+    llvm::SmallVector<runtime::TensorView, 1> results{{ir::DType::f32, {}, &loss}};
+    if (trace_) trace_->addResults(results);
+    return profileStep(program(), "train_step", {view(tokens_, rows_), view(targets_, rows_)}, results);
   }
 
   llvm::Error dump() {
@@ -160,10 +168,14 @@ private:
     Unread oldest = unread_.front();
     unread_.pop_front();
     float loss = 0;
-    if (auto error = program().finish(oldest.run, {{ir::DType::f32, {}, &loss}})) return error;
+    llvm::SmallVector<runtime::TensorView, 1> results{{ir::DType::f32, {}, &loss}};
+    if (trace_ && oldest.isLast) trace_->addResults(results);
+    if (auto error = program().finish(oldest.run, results)) return error;
     sum_ += static_cast<double>(loss);
     if (!oldest.isLast) return llvm::Error::success();
     done = Done{oldest.step, std::exchange(sum_, 0) / static_cast<double>(s_.accumulate), msSince(since_)};
+    if (trace_)
+      if (auto error = trace_->write(done->step, done->loss)) return error;
     restartClock();
     return llvm::Error::success();
   }
@@ -175,15 +187,30 @@ private:
   std::vector<int32_t> tokens_, targets_;
   float lr_ = std::numeric_limits<float>::quiet_NaN();
   std::deque<Unread> unread_; // at most two
-  double sum_ = 0;            // of the losses of the oldest unread step's micro-batches
+  std::optional<Fp8Trace> trace_;
+  double sum_ = 0; // of the losses of the oldest unread step's micro-batches
   Clock::time_point since_ = Clock::now();
   std::vector<double> hostMs_; // of each step: what the host did while no step waited for it
 };
+
+// Histories of another length cannot be resumed: which of their values would count?
+llvm::Error checkHistory(const TrainSettings &s, const llvm::json::Object &info) {
+  const llvm::json::Object *recipe = info.getObject("recipe"), *saved = recipe ? recipe->getObject("fp8") : nullptr;
+  if (!s.fp8 || !saved) return llvm::Error::success();
+  int64_t length = fp8FromJson(*saved).amaxHistory;
+  if (length == s.fp8->amaxHistory) return llvm::Error::success();
+  return inputError(
+      "the checkpoint '{0}' has amax histories of {1} steps, --amax-history is {2}: leave it out, or start "
+      "a new run from its model.safetensors with --init",
+      s.resumeFolder, length, s.fp8->amaxHistory);
+}
 
 llvm::Expected<Compiled> compileTraining(const TrainSettings &s, const ChosenDevice &device) {
   CompileRequest request(s.device);
   request.pipeline = passes::PipelineKind::train;
   request.passes.precision = s.precision;
+  request.passes.fp8 = s.fp8;
+  if (s.fp8) request.passes.fp8->returnAmax = !s.fp8Trace.empty();
   request.passes.accumulate = s.accumulate;
   request.passes.recompute = s.recompute;
   passes::AdamW &adamw = request.passes.optimizer;
@@ -214,6 +241,7 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
     auto step = info->getInteger("step");
     if (!step || *step < 0) return inputError("{0}/checkpoint.json: has no \"step\"", s.resumeFolder);
     start = *step;
+    if (auto error = checkHistory(s, *info)) return error;
   }
   if (auto count = data->training->count(); count && *count < steps * s.batch)
     return inputError("there are {0} sequences, {1} steps of {2} need {3}", *count, steps, s.batch, steps * s.batch);
@@ -238,6 +266,10 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
   if (!s.resumeFolder.empty()) {
     std::vector<std::string> missing;
     if (auto error = loadCheckpoint(program, s.resumeFolder, /*states=*/true, &missing)) return error;
+    size_t before = missing.size();
+    llvm::erase_if(missing, isFp8State);
+    if (missing.size() != before)
+      events.note("the checkpoint has no FP8 state: scales start at 1, and each step calibrates them from its amaxes");
     for (const std::string &name : missing) events.note("'" + name + "' is not in the checkpoint: it starts anew");
     if (start >= steps)
       events.note(llvm::formatv("the checkpoint is at step {0} already, --steps {1}: nothing to train", start, steps));
@@ -248,6 +280,8 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
     return saveCheckpoint(program, s.saveFolder, checkpointInfo(s, step));
   };
 
+  if (!s.fp8Trace.empty())
+    if (auto error = run.openTrace(s.fp8Trace)) return error;
   std::vector<double> times;
   bool warned = false;
   int64_t saved = -1;
@@ -305,6 +339,9 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
   summary.hostUsPerStep = run.hostUsPerStep();
   summary.peakBytes = program.peakBytes(), summary.timedGemms = program.compileStats().timedGemms;
   summary.gemms = countGemms(program.module());
+  auto fp8 = readFp8State(program, /*onlyFirstLayer=*/true);
+  if (!fp8) return fp8.takeError();
+  summary.fp8 = std::move(*fp8);
   for (const runtime::Fallback &fallback : program.fallbacks())
     summary.fallbacks.push_back(fallback.where + ": " + fallback.reason);
   return summary;

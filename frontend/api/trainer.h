@@ -1,10 +1,12 @@
 // Training a MiniGPT from settings: what `fusor train` and `fusor demo` do, without any printing.
 #pragma once
 #include "frontend/api/device.h"
+#include "frontend/api/fp8_state.h"
 #include "frontend/api/schedule.h"
 #include "frontend/bench/step_profile.h"
 #include "frontend/nn/modules.h"
 #include "ir/types/dtype.h"
+#include "passes/options.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
@@ -16,6 +18,7 @@ namespace fusor::frontend {
 struct TrainSettings {
   nn::GptConfig config;
   ir::DType precision = ir::DType::bf16;
+  std::optional<passes::DelayedScaling> fp8; // of linear layers, in a run whose precision is bf16
   std::optional<int64_t> steps; // up to this step, resumed ones included; absent: all of the tokens file, else 60
   int64_t batch = 16;           // sequences a step
   int64_t accumulate = 1;       // micro-batches they are divided into
@@ -31,11 +34,14 @@ struct TrainSettings {
 
   std::string tokensFile, initFile; // empty: none
   std::string saveFolder, resumeFolder;
+  std::string fp8Trace;  // a file: the FP8 state after each step, a JSON line each
   int64_t saveEvery = 0; // 0: at the end only
   bool profile = false;  // at the end one more step, each launch by itself; nothing is kept of it
   DeviceSettings device;
 };
 
+/// "bf16", "fp8": what the precision of a run is called.
+std::string precisionName(const TrainSettings &settings);
 /// The settings that a checkpoint records, as its "config", "recipe" and "seed".
 llvm::json::Object checkpointInfo(const TrainSettings &settings, int64_t step);
 /// Sets them from a checkpoint.json. The error names the field.
@@ -65,6 +71,7 @@ struct TrainSummary {
   unsigned launchesPerStep = 0, kernels = 0, compiled = 0, timedGemms = 0;
   std::map<std::string, int> gemms; // by operand dtype: {"bf16": 24, "f32": 3, "fp8": 0}
   std::vector<std::string> fallbacks;
+  std::vector<Fp8State> fp8; // of the first layer's tensors, after the last step
   std::optional<StepProfile> profile;
 };
 

@@ -40,6 +40,7 @@ llvm::Expected<StepTiming> timeSteps(StepCase step, const DeviceSettings &settin
   CompileRequest request(settings);
   request.pipeline = step.isTraining ? passes::PipelineKind::train : passes::PipelineKind::infer;
   request.passes.precision = step.precision;
+  if (step.fp8) request.passes.fp8.emplace();
   auto compiled = compileModule(std::move(step.module), device, std::move(request));
   if (!compiled) return compiled.takeError();
   runtime::Program &program = *compiled->program;

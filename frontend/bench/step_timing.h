@@ -10,6 +10,7 @@ struct StepCase {
   std::unique_ptr<ir::Module> module;
   bool isTraining = true; // @train_step, else @forward
   ir::DType precision = ir::DType::bf16;
+  bool fp8 = false; // linear layers in FP8
   ir::SymbolValues symbols = {};
   int64_t vocab = 2; // tokens and targets are the synthetic data's
 };

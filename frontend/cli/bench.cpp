@@ -36,7 +36,7 @@ struct Bench {
 
   llvm::Expected<Roofline> measureRoofline(ir::DType precision) const;
   llvm::Error kernels(llvm::ArrayRef<KernelCase> cases, const Roofline &roofline) const;
-  llvm::Error step(ir::DType precision, const Roofline &roofline) const;
+  llvm::Error step(Precision precision, const Roofline &roofline) const;
   std::vector<KernelCase> cases(ir::DType precision) const;
 };
 
@@ -88,10 +88,12 @@ llvm::Error Bench::kernels(llvm::ArrayRef<KernelCase> cases, const Roofline &roo
   return llvm::Error::success();
 }
 
-llvm::Error Bench::step(ir::DType precision, const Roofline &roofline) const {
+llvm::Error Bench::step(Precision precision, const Roofline &roofline) const {
   auto config = loadConfig(options.config);
   if (!config) return config.takeError();
-  StepCase step{.module = nullptr, .isTraining = options.what == "train", .precision = precision};
+  StepCase step{
+      .module = nullptr, .isTraining = options.what == "train", .precision = precision.dtype, .fp8 = precision.fp8};
+  const std::string named = precision.fp8 ? "fp8" : ir::name(precision.dtype).str();
   step.symbols["B"] = options.batch, step.vocab = config->vocab;
   int64_t most = std::max<int64_t>(options.batch, 4096);
   if (step.isTraining) {
@@ -113,7 +115,7 @@ llvm::Error Bench::step(ir::DType precision, const Roofline &roofline) const {
   console.object({{"what", options.what},
                   {"config", options.config},
                   {"batch", options.batch},
-                  {"precision", ir::name(precision)},
+                  {"precision", named},
                   {"device", device.name},
                   {"ms", t.ms},
                   {"ms_min", t.minMs},
@@ -128,8 +130,8 @@ llvm::Error Bench::step(ir::DType precision, const Roofline &roofline) const {
                   {"roofline", share}});
   console.result(llvm::formatv("{0} {1} {2}: {3:f3} ms ({4:f3} to {5:f3}), {6} kernels in {7} launches, {8:f1} us of "
                                "the host, peak {9}, {10:f4} TFLOP/s, {11:f0} % of the roofline",
-                               options.what, options.config, ir::name(precision), t.ms, t.minMs, t.maxMs, t.kernels,
-                               t.launches, t.hostUs, bytesText(t.peakBytes), tflops, 100 * share)
+                               options.what, options.config, named, t.ms, t.minMs, t.maxMs, t.kernels, t.launches,
+                               t.hostUs, bytesText(t.peakBytes), tflops, 100 * share)
                      .str());
   return llvm::Error::success();
 }
@@ -168,20 +170,22 @@ llvm::Error benchAll(Console &console, const CommonOptions &common, const BenchO
   run.rounds = run.isGpu ? kGpuRounds : kCpuRounds;
   auto launches = static_cast<unsigned>(std::min<int64_t>(o.iterations, 1000));
   run.launches = run.isGpu ? std::max(launches, kLeastOnGpu) : std::min(launches, kMostOnCpu);
-  std::vector<ir::DType> precisions;
+  bool isStep = o.what == "train" || o.what == "infer";
+  std::vector<Precision> precisions;
   for (const std::string &text : o.precisions.empty() ? std::vector<std::string>{"bf16"} : o.precisions) {
     auto precision = parsePrecision(text);
     if (!precision) return precision.takeError();
+    if (precision->fp8 && !isStep)
+      return failure(ErrorKind::usage, "bench {0} --precision fp8 is not available yet: bench train is", o.what);
     precisions.push_back(*precision);
   }
-  for (ir::DType precision : precisions) {
-    auto roofline = run.measureRoofline(precision);
+  for (Precision precision : precisions) {
+    auto roofline = run.measureRoofline(precision.dtype);
     if (!roofline) return roofline.takeError();
     console.say(llvm::formatv("{0}: {1:f1} GFLOP/s in a {2} GEMM, {3:f1} GB/s", device->name,
-                              roofline->flopsPerMs / 1e6, ir::name(precision), roofline->bytesPerMs / 1e6)
+                              roofline->flopsPerMs / 1e6, ir::name(precision.dtype), roofline->bytesPerMs / 1e6)
                     .str());
-    bool isStep = o.what == "train" || o.what == "infer";
-    if (auto error = isStep ? run.step(precision, *roofline) : run.kernels(run.cases(precision), *roofline))
+    if (auto error = isStep ? run.step(precision, *roofline) : run.kernels(run.cases(precision.dtype), *roofline))
       return error;
   }
   return llvm::Error::success();

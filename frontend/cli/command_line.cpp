@@ -79,7 +79,7 @@ void addTrain(CLI::App &app, TrainOptions &o) {
   app.add_option("--fp8-format", o.fp8Format)->check(CLI::IsMember({"hybrid", "e4m3"}))->capture_default_str();
   app.add_option("--amax-history", o.amaxHistory)->check(CLI::Range(1, 65536))->capture_default_str();
   app.add_option("--amax-algo", o.amaxAlgo)->check(CLI::IsMember({"max", "most_recent"}))->capture_default_str();
-  app.add_option("--fp8-margin", o.fp8Margin)->check(CLI::Range(-64, 64))->capture_default_str();
+  app.add_option("--fp8-margin", o.fp8Margin)->check(CLI::Range(0, 30))->capture_default_str();
   app.add_option("--fp8-wgrad", o.fp8Wgrad)->check(CLI::IsMember({"on", "off"}))->capture_default_str();
   app.add_option("--fp8-select", o.fp8Select, "all, auto or a regular expression of linear layers")
       ->capture_default_str();

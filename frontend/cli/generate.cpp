@@ -38,7 +38,9 @@ llvm::Error generateTokens(Console &console, const CommonOptions &common, const 
                      .device = deviceSettings(common)};
   auto precision = parsePrecision(o.precision);
   if (!precision) return precision.takeError();
-  s.precision = *precision;
+  if (precision->fp8)
+    return failure(ErrorKind::usage, "generate --precision fp8 is not available yet: bf16, f16 and f32 are");
+  s.precision = precision->dtype;
   auto prompt = parseTokens(o.prompt);
   if (!prompt) return prompt.takeError();
   s.prompt = std::move(*prompt);

@@ -28,9 +28,9 @@ llvm::Expected<LoadedModule> loadModule(const ModuleOptions &options) {
   return loaded;
 }
 
-llvm::Expected<ir::DType> parsePrecision(llvm::StringRef text) {
-  if (text == "fp8") return failure(ErrorKind::usage, "--precision fp8 is not available yet: bf16, f16 and f32 are");
-  return *ir::parseDType(text); // the command line takes no other words
+llvm::Expected<Precision> parsePrecision(llvm::StringRef text) {
+  if (text == "fp8") return Precision{ir::DType::bf16, true};
+  return Precision{*ir::parseDType(text)}; // the command line takes no other words
 }
 
 llvm::Expected<passes::PassOptions> passOptions(const CommonOptions &common, const ModuleOptions &options) {
@@ -38,7 +38,8 @@ llvm::Expected<passes::PassOptions> passOptions(const CommonOptions &common, con
   auto precision = parsePrecision(options.precision);
   if (!precision) return precision.takeError();
   result.function = options.function;
-  result.precision = *precision;
+  result.precision = precision->dtype;
+  if (precision->fp8) result.fp8.emplace();
   if (common.device == "auto" || common.device == "cpu") return result; // passes need no device
   auto device = chooseDevice(common.device, deviceSettings(common).tier);
   if (!device) return device.takeError();

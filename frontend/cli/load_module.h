@@ -15,7 +15,11 @@ struct LoadedModule {
 llvm::Expected<LoadedModule> loadModule(const ModuleOptions &options);
 
 /// "bf16" to the dtype. fp8 is an error of kind usage until its issue is delivered.
-llvm::Expected<ir::DType> parsePrecision(llvm::StringRef text);
+struct Precision {
+  ir::DType dtype;
+  bool fp8 = false; // FP8 linear layers with `dtype` around them
+};
+llvm::Expected<Precision> parsePrecision(llvm::StringRef text);
 /// Options for the passes; an error where --precision or --device cannot be had.
 llvm::Expected<passes::PassOptions> passOptions(const CommonOptions &common, const ModuleOptions &options);
 /// Where programs run, as the common flags say.

@@ -6,6 +6,7 @@
 #include "frontend/cli/load_module.h"
 #include "frontend/cli/profile_table.h"
 #include "frontend/cli/verbs.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/Regex.h"
 #include <cmath>
 
@@ -24,7 +25,7 @@ llvm::json::Object summaryJson(const TrainSummary &s, const TrainSettings &setti
                             {"ms_per_step", s.msPerStep},
                             {"peak_bytes", s.peakBytes},
                             {"device", s.device},
-                            {"precision", ir::name(settings.precision)},
+                            {"precision", precisionName(settings)},
                             {"launches_per_step", s.launchesPerStep},
                             {"kernels", s.kernels},
                             {"compiled", s.compiled},
@@ -39,11 +40,30 @@ llvm::json::Object summaryJson(const TrainSummary &s, const TrainSettings &setti
   return object;
 }
 
+// One layer's scales and histories, and how many GEMMs ran in what.
+void sayFp8(Console &console, const TrainSummary &s) {
+  if (s.fp8.empty()) return;
+  for (const Fp8State &tensor : s.fp8) {
+    std::string history;
+    size_t first = tensor.history.size() > 8 ? tensor.history.size() - 8 : 0; // the newest
+    for (float amax : llvm::makeArrayRef(tensor.history).drop_front(first))
+      history += llvm::formatv(" {0}", llvm::format("%g", amax));
+    console.say(
+        llvm::formatv("{0,-28} scale {1}, newest amaxes{2}", tensor.tensor, llvm::format("%g", tensor.scale), history)
+            .str());
+  }
+  std::string gemms;
+  for (const auto &[type, count] : s.gemms)
+    gemms += (gemms.empty() ? "" : ", ") + std::to_string(count) + " in " + type;
+  console.say("GEMMs of a step: " + gemms);
+}
+
 void saySummary(Console &console, const TrainSummary &s, const TrainSettings &settings) {
   for (const std::string &fallback : s.fallbacks) console.warning("fallback: " + fallback);
   if (!s.savedTo.empty()) console.say("checkpoint of step " + llvm::Twine(s.lastStep) + " in " + s.savedTo);
+  sayFp8(console, s);
   console.say(llvm::formatv("{0} on {1}: {2:f1} ms a step, {3} kernels in {4} launches, peak {5}",
-                            ir::name(settings.precision), s.device, s.msPerStep, s.kernels, s.launchesPerStep,
+                            precisionName(settings), s.device, s.msPerStep, s.kernels, s.launchesPerStep,
                             bytesText(s.peakBytes))
                   .str());
   if (s.profile) showProfile(console, *s.profile, s.msPerStep);
@@ -58,9 +78,28 @@ llvm::Error refuseWhatIsNotYet(const TrainOptions &o) {
     return failure(ErrorKind::usage, "{0} is not available yet", what.str());
   };
   if (o.recompute == "full") return notYet("--recompute " + o.recompute);
-  for (const char *flag :
-       {"--fp8-trace", "--fp8-format", "--amax-history", "--amax-algo", "--fp8-margin", "--fp8-wgrad", "--fp8-select"})
-    if (o.isGiven(flag)) return notYet(flag);
+  if (o.fp8Select == "auto") return notYet("--fp8-select auto");
+  return llvm::Error::success();
+}
+
+llvm::Error setFp8(TrainSettings &s, const TrainOptions &o) {
+  static constexpr const char *kFlags[] = {"--fp8-trace",  "--fp8-format", "--amax-history", "--amax-algo",
+                                           "--fp8-margin", "--fp8-wgrad",  "--fp8-select"};
+  if (!s.fp8) {
+    for (const char *flag : kFlags)
+      if (o.isGiven(flag)) return failure(ErrorKind::usage, "{0} needs --precision fp8", flag);
+    return llvm::Error::success();
+  }
+  auto isGiven = [&](const char *flag) { return o.resume.empty() || o.isGiven(flag); };
+  if (isGiven("--fp8-format"))
+    s.fp8->format = o.fp8Format == "e4m3" ? passes::Fp8Format::e4m3 : passes::Fp8Format::hybrid;
+  if (isGiven("--amax-history")) s.fp8->amaxHistory = o.amaxHistory;
+  if (isGiven("--amax-algo"))
+    s.fp8->amaxAlgo = o.amaxAlgo == "max" ? passes::AmaxAlgo::max : passes::AmaxAlgo::mostRecent;
+  if (isGiven("--fp8-margin")) s.fp8->margin = o.fp8Margin;
+  if (isGiven("--fp8-wgrad")) s.fp8->wgrad = o.fp8Wgrad == "on";
+  if (isGiven("--fp8-select")) s.fp8->select = o.fp8Select;
+  s.fp8Trace = o.fp8Trace;
   return llvm::Error::success();
 }
 
@@ -88,8 +127,13 @@ llvm::Expected<TrainSettings> settingsOf(const CommonOptions &common, const Trai
   if (o.resume.empty() || o.isGiven("--precision")) {
     auto precision = parsePrecision(o.precision);
     if (!precision) return precision.takeError();
-    s.precision = *precision;
+    s.precision = precision->dtype;
+    if (!precision->fp8)
+      s.fp8.reset();
+    else if (!s.fp8)
+      s.fp8.emplace(passes::DelayedScaling{.amaxHistory = o.amaxHistory});
   }
+  if (auto error = setFp8(s, o)) return error;
   s.steps = o.steps;
   set("--batch", s.batch, o.batch), set("--accumulate", s.accumulate, o.accumulate), set("--lr", s.lr, o.lr);
   set("--schedule", s.schedule, o.schedule == "cosine" ? Schedule::cosine : Schedule::constant);

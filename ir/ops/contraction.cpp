@@ -108,15 +108,35 @@ void linearReference(const RefCall &call) {
   roundAll(y);
 }
 
+bool isQuantised(Value v) { return v.type().granularity != Granularity::none; }
+
+// What `v` was quantised from, else what it stands for.
+Value unquantised(Builder &b, Value v, DType dtype) {
+  if (!isQuantised(v)) return b.cast(v, dtype);
+  if (v.op() && v.op()->is("quantize")) return b.cast(v.op()->operand(0u), dtype);
+  return b.op("dequantize", {v}, {{"to", dtype}});
+}
+
 // dgrad and wgrad. The weight gradient stays in f32 (its sum over all rows), which an f32 master weight receives
-// unrounded.
+// unrounded. With FP8 operands both take the FP8 copies of x, w and dy (which a grad_quantize behind the op made), and
+// the bias gradient sums dy as it was before.
 llvm::SmallVector<Value, 4> linearGradient(const GradientSite &g) {
   Builder &b = g.builder;
   Value x = g.op.operand(0u), w = g.op.operand(1), bias = g.op.operand(2), dy = g.gradient();
-  DType wide = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  Value dyNarrow = b.cast(dy, x.dtype());
-  Value dx = b.op("linear_input_grad", {dyNarrow, w});
-  Value dw = b.op("linear_weight_grad", {dyNarrow, x}, {{"out", wide}});
+  DType wide = x.dtype() == DType::f64 ? DType::f64 : DType::f32, narrow = resultType(g.op.site());
+  bool inFp8 = isQuantised(x) && isQuantised(w) && isQuantised(dy);
+  Value dyPlain = inFp8 ? Value() : isQuantised(x) ? unquantised(b, dy, narrow) : b.cast(dy, x.dtype());
+  Value dx = inFp8
+                 ? b.op("linear_input_grad", {dy, w}, {{"out", narrow}})
+                 : b.op("linear_input_grad", {dyPlain, isQuantised(w) ? b.op("dequantize", {w}, {{"to", narrow}}) : w});
+  Value dw;
+  if (inFp8 && !g.op.attr<bool>("plain_wgrad"))
+    dw = b.op("linear_weight_grad", {dy, x}, {{"out", wide}});
+  else if (isQuantised(x))
+    dw = b.op("linear_weight_grad", {unquantised(b, dy, narrow), unquantised(b, x, narrow)}, {{"out", wide}});
+  else
+    dw = b.op("linear_weight_grad", {dyPlain, x}, {{"out", wide}});
+  if (bias && isQuantised(dy)) dy = unquantised(b, dy, wide);
   Value db;
   if (bias) {
     std::vector<int64_t> lead;
@@ -201,6 +221,8 @@ llvm::ArrayRef<OpDef> contractionOps() {
           .operands({"x", "weight", "bias?"})
           .optional("out", AttrKind::dtype)
           .note("dtype of the result; absent: the operands', for FP8 bf16")
+          .flag("plain_wgrad", false)
+          .note("of FP8 operands: the weight gradient is computed from what they were quantised from")
           .lowering(Lowering::contraction)
           .precision(PrecisionClass::low)
           .infer(inferLinear)

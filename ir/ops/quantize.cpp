@@ -1,5 +1,6 @@
 // FP8: quantize, dequantize, the delayed-scaling update, and the marker that asks for a quantised gradient.
-// A quantised tensor is one value of one type, data and scale together: value = data / scale.
+// A quantised tensor is one value of one type, data and scale together: value = data / scale. Kernels see its two
+// parts: passes/fp8/fold.h takes `quantize` apart into `fp8_cast` and `amax`, whose results are plain tensors.
 #include "ir/ops/families.h"
 #include "ir/ops/op_builder.h"
 #include <limits>
@@ -12,13 +13,41 @@ llvm::Error checkScale(const OpSite &site, unsigned i) {
   return opError("'{0}' must be f32[], is {1}", site.def.operands[i].name, site.type(i).str());
 }
 
-llvm::Expected<ResultTypes> inferQuantize(const OpSite &site) {
+llvm::Error checkWide(const OpSite &site) {
+  if (isFloat(site.type(0).dtype) && !isFp8(site.type(0).dtype)) return llvm::Error::success();
+  return opError("quantises f64, f32, f16 or bf16, is given {0}", site.type(0).str());
+}
+
+llvm::Expected<ResultTypes> inferFp8Cast(const OpSite &site) {
   if (auto error = checkScale(site, 1)) return error;
   DType dtype = site.attr<DType>("dtype");
   if (dtype != DType::f8e4m3 && dtype != DType::f8e5m2)
     return opError("dtype must be f8e4m3 or f8e5m2, is {0}", name(dtype));
-  if (!isFloat(site.type(0).dtype) || isFp8(site.type(0).dtype))
-    return opError("quantises f64, f32, f16 or bf16, is given {0}", site.type(0).str());
+  if (auto error = checkWide(site)) return error;
+  return ResultTypes{{dtype, site.type(0).shape}};
+}
+
+llvm::SmallVector<Value, 2> expandFp8Cast(Builder &b, const OpSite &site) {
+  Value scaled = b.op("mul", {b.cast(site.operand(0), DType::f32), site.operand(1)});
+  return {b.cast(scaled, site.attr<DType>("dtype"))};
+}
+
+llvm::Expected<ResultTypes> inferAmax(const OpSite &site) {
+  if (auto error = checkWide(site)) return error;
+  return ResultTypes{{DType::f32, {}}};
+}
+
+// A NaN is not greater than 0, so it does not count, as in Transformer Engine; nor does the -Inf of no elements.
+llvm::SmallVector<Value, 2> expandAmax(Builder &b, const OpSite &site) {
+  Value size = b.op("abs", {b.cast(site.operand(0), DType::f32)}), zero = b.constant(0);
+  Value counted = b.op("select", {b.op("gt", {size, zero}), size, zero});
+  return {counted.rank() ? b.op("max", {b.op("reduce_max", {counted}), zero}) : counted};
+}
+
+llvm::Expected<ResultTypes> inferQuantize(const OpSite &site) {
+  auto cast = inferFp8Cast(site);
+  if (!cast) return cast.takeError();
+  DType dtype = cast->front().dtype;
   if (site.type(0).rank())
     if (auto axis = checkedAxis(site, site.type(0), "contract"); !axis) return axis.takeError();
   return ResultTypes{{dtype, site.type(0).shape, Granularity::tensor}, {DType::f32, {}}};
@@ -106,6 +135,23 @@ llvm::ArrayRef<OpDef> quantizeOps() {
           .gradient([](const GradientSite &g) -> llvm::SmallVector<Value, 4> { // straight through
             return {g.gradient() ? g.builder.cast(g.gradient(), g.op.operand(0u).dtype()) : Value(), Value()};
           }),
+      op("fp8_cast")
+          .precision(PrecisionClass::any)
+          .summary("x * scale rounded to FP8 with saturation, as a plain tensor: the data of a quantised one")
+          .operands({"x", "scale"})
+          .attr({"dtype", AttrKind::dtype, AttrValue(DType::f8e4m3), false, {}, {}})
+          .note("f8e4m3 or f8e5m2")
+          .untyped({1})
+          .lowering(Lowering::expansion)
+          .infer(inferFp8Cast)
+          .expansion(expandFp8Cast),
+      op("amax")
+          .precision(PrecisionClass::any)
+          .summary("largest |x|; a NaN does not count")
+          .operands({"x"})
+          .lowering(Lowering::expansion)
+          .infer(inferAmax)
+          .expansion(expandAmax),
       op("dequantize")
           .summary("the plain tensor a quantised one stands for")
           .quantised()

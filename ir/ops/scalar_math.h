@@ -35,7 +35,7 @@ inline float exp2Integer(float x) { return std::bit_cast<float>((static_cast<int
 
 /// Within 2 ulp; 0 below -87.3, infinity above 88.72, NaN kept.
 inline float exp(float x) {
-  float clamped = x < -87.3f ? -87.3f : (x > 88.72283f ? 88.72283f : x);
+  float clamped = x > -87.3f ? (x > 88.72283f ? 88.72283f : x) : -87.3f; // a NaN too: it has no integer below
   float n = std::floor(clamped * 1.44269504f + 0.5f);
   float r = clamped - n * 0.693359375f; // ln 2 in two parts: n * 0.693359375 is exact
   r = r - n * -2.12194440e-4f;

@@ -14,11 +14,14 @@ namespace fusor::passes {
 namespace {
 
 // Ops that move or cast pass on a gradient that is wider than the value: a weight gradient reaches its f32 master
-// through `cast @w {to = bf16}` unrounded. All others take it in the dtype of the value.
+// through `cast @w {to = bf16}` unrounded. All others take it in the dtype of the value, but where FP8 is: the op whose
+// result has a grad_quantize behind it gets a quantised gradient, and that of a quantised value is not in FP8.
 bool keepsWidth(const ir::Op &op) {
   return op.resultCount() == 1 &&
          (op.is("cast") || op.def().lowering == ir::Lowering::view || op.def().lowering == ir::Lowering::indexMap);
 }
+
+bool isQuantised(ir::Value v) { return v.type().granularity != ir::Granularity::none; }
 
 class Backward {
 public:
@@ -57,7 +60,8 @@ private:
     llvm::SmallVector<ir::Value, 4> incoming;
     for (ir::Value result : op.results()) {
       ir::Value gradient = total(result);
-      incoming.push_back(gradient && !keepsWidth(op) ? builder_.cast(gradient, result.dtype()) : gradient);
+      bool keeps = !gradient || keepsWidth(op) || isQuantised(gradient) || isQuantised(result);
+      incoming.push_back(keeps ? gradient : builder_.cast(gradient, result.dtype()));
     }
     if (llvm::none_of(incoming, [](ir::Value v) { return static_cast<bool>(v); })) return;
     auto gradients = op.def().gradient({op, builder_, incoming});

@@ -2,65 +2,82 @@
 #include "ir/graph/bug.h"
 #include "ir/graph/builder.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace fusor::passes {
 namespace {
 
-// The derived value that equals `cast @param {to = dtype}`, declared where there is none yet.
-std::string derivedCopy(ir::Module &module, const ir::Persistent &param, ir::DType to) {
-  ir::Attrs attrs{{"to", to}};
+// The derived value that equals `op @sources... attrs`, of `type`; declared as NAME.SUFFIX where there is none yet.
+std::string derivedValue(ir::Module &module, llvm::StringRef op, llvm::ArrayRef<std::string> sources, ir::Attrs attrs,
+                         const ir::TensorType &type, llvm::StringRef suffix) {
   for (const auto &persistent : module.persistents())
-    if (persistent->kind == ir::PersistentKind::derived && persistent->deriveOp == "cast" &&
-        persistent->deriveFrom[0] == param.name && persistent->deriveAttrs == attrs)
+    if (persistent->kind == ir::PersistentKind::derived && persistent->deriveOp == op &&
+        llvm::makeArrayRef(persistent->deriveFrom) == sources && persistent->deriveAttrs == attrs)
       return persistent->name;
-  std::string name = param.name + "." + ir::name(to).str();
+  std::string name = sources[0] + "." + suffix.str();
   for (unsigned i = 1; module.persistent(name); ++i) // somebody has a parameter of that name
-    name = param.name + "." + ir::name(to).str() + "." + std::to_string(i);
+    name = sources[0] + "." + suffix.str() + "." + std::to_string(i);
+  llvm::SmallVector<std::string, 2> from(sources.begin(), sources.end());
   module.addPersistent({ir::PersistentKind::derived,
                         name,
-                        param.type.withDType(to),
+                        type,
                         {},
                         nullptr,
-                        "cast",
-                        {param.name},
-                        attrs,
-                        param.location});
+                        op.str(),
+                        std::move(from),
+                        std::move(attrs),
+                        module.persistent(sources[0])->location});
   return name;
 }
 
 bool readCopies(ir::Module &module, ir::Function &function) {
   bool changed = false;
+  auto isKind = [&](ir::Value v, ir::PersistentKind kind) {
+    return v && v.isPersistent() && module.persistent(v.name())->kind == kind;
+  };
   for (ir::Op *op : function.block().opPointers()) {
-    ir::Value source = op->operand(0u);
-    if (!op->is("cast") || !source.isPersistent()) continue;
-    const ir::Persistent *param = module.persistent(source.name());
-    if (param->kind != ir::PersistentKind::param) continue;
-    op->result().replaceAllUsesWith(function.read(derivedCopy(module, *param, op->attr<ir::DType>("to"))));
+    if (!isKind(op->operand(0u), ir::PersistentKind::param)) continue;
+    std::string param = op->operand(0u).name().str();
+    auto replace = [&](unsigned result, llvm::StringRef by, llvm::ArrayRef<std::string> sources, ir::Attrs attrs,
+                       llvm::StringRef suffix) {
+      ir::Value value = op->result(result);
+      if (value.unused()) return;
+      value.replaceAllUsesWith(
+          function.read(derivedValue(module, by, sources, std::move(attrs), value.type(), suffix)));
+    };
+    if (op->is("cast"))
+      replace(0, "cast", param, {{"to", op->attr<ir::DType>("to")}}, ir::name(op->attr<ir::DType>("to")));
+    else if (op->is("quantize") && isKind(op->operand(1), ir::PersistentKind::state)) {
+      replace(0, "quantize", {param, op->operand(1).name().str()}, op->attrs(), "fp8");
+      replace(1, "amax", param, {}, "amax");
+    } else
+      continue;
     op->erase();
     changed = true;
   }
   return changed;
 }
 
-// A function that writes a parameter writes its copies too.
+// A function that writes a parameter writes its copies too, from the new values of all that they derive from.
 bool writeCopies(ir::Module &module, ir::Function &function) {
   auto entries = function.returns();
   ir::Op *terminator = function.block().terminator();
   ir::Builder builder(*terminator);
   builder.setLocation(terminator->location());
+  llvm::StringMap<ir::Value> written;
+  for (const ir::ReturnEntry &entry : entries)
+    if (entry.kind == ir::ReturnKind::update) written[entry.name] = entry.value;
   size_t before = entries.size();
-  for (size_t i = 0; i < before; ++i) {
-    if (entries[i].kind != ir::ReturnKind::update) continue;
-    for (const auto &copy : module.persistents()) {
-      bool isWritten = llvm::any_of(
-          entries, [&](const ir::ReturnEntry &e) { return e.kind == ir::ReturnKind::update && e.name == copy->name; });
-      if (copy->kind != ir::PersistentKind::derived || copy->deriveOp != "cast" ||
-          copy->deriveFrom[0] != entries[i].name || isWritten)
-        continue;
-      ir::Value value = builder.op("cast", {entries[i].value}, copy->deriveAttrs);
-      value.setName("new." + copy->name);
-      entries.push_back({ir::ReturnKind::update, copy->name, value});
-    }
+  for (const auto &copy : module.persistents()) {
+    bool isOurs = copy->deriveOp == "cast" || copy->deriveOp == "quantize" || copy->deriveOp == "amax";
+    if (copy->kind != ir::PersistentKind::derived || !isOurs || written.count(copy->name)) continue;
+    if (llvm::none_of(copy->deriveFrom, [&](const std::string &source) { return written.count(source); })) continue;
+    llvm::SmallVector<ir::Value, 2> operands;
+    for (const std::string &source : copy->deriveFrom)
+      operands.push_back(written.count(source) ? written[source] : function.read(source));
+    ir::Value value = builder.op(copy->deriveOp, operands, copy->deriveAttrs);
+    value.setName("new." + copy->name);
+    entries.push_back({ir::ReturnKind::update, copy->name, value});
   }
   if (entries.size() == before) return false;
   ir::Location location = terminator->location();

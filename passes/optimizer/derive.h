@@ -7,12 +7,17 @@
 //     ...                                                 ...
 //     return %loss, @w = %new.w                           %new.w.bf16 = cast %new.w {to = bf16}
 //   }                                                     return %loss, @w = %new.w, @w.bf16 = %new.w.bf16
+//
+// Likewise `%q, %a = quantize @w, @w.scale` becomes @w.fp8 = quantize(@w, @w.scale) and @w.amax = amax(@w). A step
+// writes
+// @w.fp8 from the new weight and the new scale, which follows from the amax of the old one: the amax of the new weight
+// belongs to the next step.
 #pragma once
 #include "passes/context.h"
 
 namespace fusor::passes {
 
-/// Every function. A cast of anything but a param stays.
+/// Every function. A cast or quantize of anything but a param stays.
 llvm::Expected<bool> derive(ir::Module &module, PassContext &context);
 
 } // namespace fusor::passes

@@ -269,7 +269,8 @@ private:
     auto addressOf = [&](Value value) { return at[bucket.memory.bufferOf[value.def()]]; };
     auto bytesOf = [&](Value value) { return *passes::storageBytes(value.type(), bucket.symbols); };
     for (const auto &[output, value] : bucket.memory.resultCopies)
-      std::memcpy(outputs[output], addressOf(value), *byteSize(value.type(), bucket.symbols));
+      if (int64_t bytes = *byteSize(value.type(), bucket.symbols)) // of none, there may be no address
+        std::memcpy(outputs[output], addressOf(value), bytes);
     for (const passes::UpdateCopy &copy : bucket.memory.updateCopies)
       if (copy.stagingOffset >= 0)
         std::memcpy(arena_.data() + copy.stagingOffset, addressOf(copy.from), bytesOf(copy.from));

@@ -30,9 +30,11 @@ std::unique_ptr<ir::Module> trainStep(llvm::StringRef config, ir::DType precisio
   return trainStep(*nn::configuration(config), precision);
 }
 
-ir::Target cuda() {
+// Tensor cores where the precision has some.
+ir::Target cuda(ir::DType precision = ir::DType::bf16) {
   ir::Target target;
   target.kind = ir::DeviceKind::cuda;
+  target.tier = precision == ir::DType::f32 ? ir::ArchTier::simt : ir::ArchTier::sm80;
   return target;
 }
 
@@ -47,8 +49,10 @@ TEST(MiniGpt, EveryKernelOfTheTinyTrainingStep) {
   options.inPlaceToo = false; // time: the other tests do
   options.deviation = 0.1;
   options.tolerance = 8; // long sums that cancel, e.g. gradients of weights
-  for (ir::DType precision : {ir::DType::f32, ir::DType::bf16})
+  for (ir::DType precision : {ir::DType::f32, ir::DType::bf16}) {
+    options.tier = cuda(precision).tier;
     checker.add(trainStep("tiny", precision), {{{"B", 1}}}, options);
+  }
   checker.run();
 }
 
@@ -105,7 +109,7 @@ TEST(MiniGpt, KernelsAreAsCommitted) {
     std::string fir = snapshotPath(config, precision, ".fir"), path = snapshotPath(config, precision, ".cu");
     if (update) writeFile(fir, trainStep(config, precision)->str());
     auto module = parseOrFail(readFile(fir));
-    auto kernels = kernelsOf(*module, cuda());
+    auto kernels = kernelsOf(*module, cuda(precision));
     expectAllTaken(kernels);
     std::string text;
     for (const DistinctKernel &distinct : kernels.kernels) {
@@ -129,13 +133,16 @@ TEST(MiniGpt, CompilesForEveryArchitecture) {
   if (!nvrtc) GTEST_SKIP() << "no NVRTC here: " << llvm::toString(nvrtc.takeError());
   for (auto [config, precision] : {std::pair{"tiny", ir::DType::f32}, {"small", ir::DType::bf16}}) {
     auto module = trainStep(config, precision);
-    auto kernels = kernelsOf(*module, cuda());
+    auto best = kernelsOf(*module, cuda(precision)), simt = kernelsOf(*module, cuda(ir::DType::f32));
     for (const char *arch : {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120"}) {
       if (!nvrtc->supports(std::atoi(arch + 3))) continue;
-      // Every kernel once for the oldest and once for the newest, every seventh for the others: one compile is 0.1 s or
-      // more.
+      // Every kernel once for the oldest and once for the newest, every seventh for the others, and attention: one
+      // compile is 0.1 s or more.
       bool all = llvm::StringRef(arch) == (precision == ir::DType::f32 ? "sm_75" : "sm_90a");
-      for (unsigned i = 0; i < kernels.kernels.size(); i += all ? 1 : 7) {
+      const FunctionKernels &kernels = llvm::StringRef(arch) == "sm_75" ? simt : best;
+      for (unsigned i = 0; i < kernels.kernels.size(); ++i) {
+        bool isAttention = llvm::StringRef(kernels.kernels[i].kernel.name).contains("attention");
+        if (!all && i % 7 != 0 && !isAttention) continue;
         const Kernel &kernel = kernels.kernels[i].kernel;
         std::vector<std::string> flags = {"--std=c++17"};
         auto compiled = nvrtc->compile({kernel.source, kernel.name, arch, flags});

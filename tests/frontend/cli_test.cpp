@@ -58,9 +58,9 @@ TEST(Cli, UsageErrorsAre64) {
            {"train --unknown-flag", "error: "},
            {"train --precision f64", "error: --precision"},
            {"train --device gpu --config tiny", "error: --device must be auto, cpu, cuda or cuda:N, is 'gpu'"},
-           {"train --precision fp8 --config tiny", "error: --precision fp8 is not available yet"},
+           {"train --precision fp8 --fp8-select auto", "error: --fp8-select auto is not available yet"},
            {"train --recompute full", "error: --recompute full is not available yet"},
-           {"train --amax-history 4", "error: --amax-history is not available yet"},
+           {"train --amax-history 4", "error: --amax-history needs --precision fp8"},
            {"train --save-every 5", "error: --save-every needs --save DIR"},
            {"train --eval 10 --config tiny", "error: --eval holds out"},
            {"train --no-decay '('", "error: --no-decay: '(' is no regular expression"},
@@ -171,10 +171,10 @@ TEST(Cli, ProfileListsAStepsKernels) {
 TEST(Cli, CacheVerb) {
   TemporaryFolder folder;
   std::string at = " --cache " + folder.path("cache"), file = folder.path("all");
-  auto cache = llvm::cantFail(runtime::Cache::open(folder.path("cache")));
+  auto cache = llvm::cantFail(::fusor::runtime::Cache::open(folder.path("cache")));
   for (const char *name : {"a", "b", "c"})
     llvm::cantFail(
-        cache->put(*name == 'c' ? "gemm-plan" : "cubin", runtime::CacheKeyBuilder().add("n", name).key(), name));
+        cache->put(*name == 'c' ? "gemm-plan" : "cubin", ::fusor::runtime::CacheKeyBuilder().add("n", name).key(), name));
   Ran stats = fusor("cache stats --json" + at);
   ASSERT_EQ(stats.exit, 0) << stats.err;
   auto line = objects(stats.out).at(0);

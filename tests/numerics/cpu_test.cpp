@@ -56,7 +56,8 @@ bool isScaled(const OpCase &c) {
   auto scaled = [](const TensorType &t) { return t.granularity != Granularity::none; };
   for (const auto &type : c.types)
     if (type && scaled(*type)) return true;
-  for (const ReturnEntry &entry : c.module()->functions()[0]->returns())
+  auto module = c.module();
+  for (const ReturnEntry &entry : module->functions()[0]->returns())
     if (scaled(entry.value.type())) return true;
   return false;
 }

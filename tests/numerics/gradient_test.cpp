@@ -68,7 +68,7 @@ class Gradient : public EveryOp {};
 
 // The gradient of a rounding is 1, whatever finite differences say; fp8_test.cpp checks those of FP8.
 bool isStraightThrough(const OpDef &def) {
-  return def.name == "quantize" || def.name == "grad_quantize" || def.name == "cast";
+  return def.name == "quantize" || def.name == "fp8_cast" || def.name == "grad_quantize" || def.name == "cast";
 }
 
 TEST_P(Gradient, MatchesFiniteDifferences) {

@@ -1,4 +1,6 @@
-// Runs tests/passes/*.fir: "// RUN: fusor opt --passes=a,b [--precision=bf16] [--disable-rule=R] [--fuel=N] ...".
+// Runs tests/passes/*.fir: "// RUN: fusor opt --passes=a,b [--precision=bf16] [--disable-rule=R] [--fuel=N]
+// [--fp8=all|REGEX]
+// [--fp8-format=e4m3] ...".
 #include "frontend/text/parser.h"
 #include "ir/ops/op_def.h"
 #include "passes/pipeline.h"
@@ -17,6 +19,10 @@ llvm::Expected<std::string> runPassCase(const tests::FirRun &run) {
   if (auto dtype = ir::parseDType(run.value("--precision"))) options.precision = *dtype;
   if (!run.value("--disable-rule").empty()) options.disabledRules.insert(run.value("--disable-rule"));
   if (int64_t fuel; !run.value("--fuel").getAsInteger(10, fuel)) options.fuel = fuel;
+  if (llvm::StringRef select = run.value("--fp8"); !select.empty()) {
+    options.fp8.emplace().select = select.str();
+    if (run.value("--fp8-format") == "e4m3") options.fp8->format = passes::Fp8Format::e4m3;
+  }
   passes::PassContext context(options);
   llvm::SmallVector<llvm::StringRef, 4> names;
   run.value("--passes").split(names, ',');

@@ -56,8 +56,10 @@ TEST(Runner, ListsPassesWhereANameIsUnknown) {
   passes::PassOptions options;
   passes::PassContext context(options);
   std::string text = llvm::toString(passes::runPasses(*module, {std::string("gradent")}, context));
-  EXPECT_EQ(text.rfind("error: there is no pass called 'gradent'\nhint: passes are simplify, precision, gradient", 0),
-            0u)
+  EXPECT_EQ(
+      text.rfind("error: there is no pass called 'gradent'\nhint: passes are simplify, precision, fp8-insert, gradient",
+                 0),
+      0u)
       << text;
 }
 

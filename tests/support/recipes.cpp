@@ -339,6 +339,12 @@ Recipes quantize() {
           ragged({{t({31, 129}), scalar(16)}, {{"contract", kI * 0}}}),
           ragged({{t({0, 3}), scalar(16)}, {}})};
 }
+Recipes fp8Cast() {
+  return {{{range({3, 5}, -600, 600), scalar(0.75)}, {}},
+          {{t({33}), scalar(100)}, {{"dtype", DType::f8e5m2}}},
+          ragged({{t({0, 3}), scalar(16)}, {}})};
+}
+Recipes amax() { return {{{range({3, 5}, -600, 600)}, {}}, {{scalar(-3)}, {}}, ragged({{t({31, 129})}, {}})}; }
 Recipes dequantize() { return {{{fp8({3, 5})}, {}}, {{fp8({31})}, {{"to", DType::bf16}}}, ragged({{fp8({0})}, {}})}; }
 Recipes amaxUpdate() {
   Recipes all;
@@ -423,6 +429,8 @@ constexpr Entry kEntries[] = {
     {"cross_entropy", crossEntropy},
     {"cross_entropy_grad", crossEntropyGrad},
     {"quantize", quantize},
+    {"fp8_cast", fp8Cast},
+    {"amax", amax},
     {"dequantize", dequantize},
     {"amax_update", amaxUpdate},
     {"grad_quantize", gradQuantize},

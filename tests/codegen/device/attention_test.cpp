@@ -14,23 +14,22 @@ namespace {
 const std::vector<llvm::StringRef> kFiles = {"attention_simt.cuh", "attention_backward_simt.cuh"};
 const std::vector<llvm::StringRef> kMmaFiles = {"attention_mma.cuh", "attention_backward_mma.cuh"};
 
-std::string kernelsFor(int headSize, const std::string &type, int warps) {
-  const bool tensorCores = warps != 0;
+std::string kernelsFor(int headSize, const std::string &type, bool tensorCores) {
   const std::string D = std::to_string(headSize), name = "_" + type + "_" + D;
   const std::string in = "HeadView<const " + type + "> ", out = "HeadView<" + type + "> ";
   const std::string inputs = "(" + in + "q, " + in + "k, " + in + "v, ";
   const std::string sums = ", const float *lse, const float *delta, AttentionShape shape) {\n  ";
   auto kernel = [&](const char *kernelName, const std::string &rest) {
-    return "extern \"C\" __global__ void __launch_bounds__(256) " + std::string(kernelName) + name + rest + "\n}\n";
+    return "extern \"C\" __global__ void __launch_bounds__(128) " + std::string(kernelName) + name + rest + "\n}\n";
   };
-  const std::string mma = tensorCores ? "Mma<" : "<", last = tensorCores ? ", " + std::to_string(warps) + ">" : ">";
+  const std::string mma = tensorCores ? "Mma<" : "<";
   std::string text = kernel("forward", inputs + out + "o, float *lse, AttentionShape shape) {\n  attentionForward" +
                                            mma + D + ">(q, k, v, o, lse, shape);");
   if (tensorCores) {
     text += kernel("queryGrad", inputs + in + "o, " + in + "grad, " + out +
                                     "dq, const float *lse, float *delta, AttentionShape shape) {\n  "
                                     "attentionQueryGradMma<" +
-                                    D + last + "(q, k, v, o, grad, dq, lse, delta, shape);");
+                                    D + ">(q, k, v, o, grad, dq, lse, delta, shape);");
   } else {
     text += kernel("delta", "(" + in + "o, " + in + "grad, float *delta, AttentionShape shape) {\n  attentionDelta<" +
                                 D + ">(o, grad, delta, shape);");
@@ -38,15 +37,15 @@ std::string kernelsFor(int headSize, const std::string &type, int warps) {
                                     ">(q, k, v, grad, dq, lse, delta, shape);");
   }
   return text + kernel("keyGrad", inputs + in + "grad, " + out + "dk, " + out + "dv" + sums + "attentionKeyGrad" + mma +
-                                      D + last + "(q, k, v, grad, dk, dv, lse, delta, shape);");
+                                      D + ">(q, k, v, grad, dk, dv, lse, delta, shape);");
 }
 
 // One library per (head size, type, tier), compiled when a test asks for it.
-const EmulatedModule &moduleFor(int headSize, const std::string &type, int warps) {
-  static std::map<std::tuple<int, std::string, int>, EmulatedModule> modules;
-  auto key = std::make_tuple(headSize, type, warps);
+const EmulatedModule &moduleFor(int headSize, const std::string &type, bool tensorCores) {
+  static std::map<std::tuple<int, std::string, bool>, EmulatedModule> modules;
+  auto key = std::make_tuple(headSize, type, tensorCores);
   if (!modules.count(key))
-    modules.emplace(key, compileWithDevice(warps ? kMmaFiles : kFiles, kernelsFor(headSize, type, warps)));
+    modules.emplace(key, compileWithDevice(tensorCores ? kMmaFiles : kFiles, kernelsFor(headSize, type, tensorCores)));
   return modules.at(key);
 }
 
@@ -75,13 +74,12 @@ struct Case {
   bool masked = false;
   int keyLength = -1; // -1: not given
   bool packed = false;
-  int warps = 0; // of the backward on tensor cores; 0: CUDA cores
+  bool tensorCores = false;
   std::string name() const {
-    return (warps ? std::to_string(warps) + " warps, " : "") + "D " + std::to_string(headSize) + " " + type +
-           " heads " + std::to_string(queryHeads) + "/" + std::to_string(keyHeads) + " queries " +
-           std::to_string(queries) + " keys " + std::to_string(keys) + (causal ? " causal" : "") + " window " +
-           std::to_string(window) + (masked ? " masked" : "") + " length " + std::to_string(keyLength) +
-           (packed ? " packed" : "");
+    return std::string(tensorCores ? "tensor cores, " : "") + "D " + std::to_string(headSize) + " " + type + " heads " +
+           std::to_string(queryHeads) + "/" + std::to_string(keyHeads) + " queries " + std::to_string(queries) +
+           " keys " + std::to_string(keys) + (causal ? " causal" : "") + " window " + std::to_string(window) +
+           (masked ? " masked" : "") + " length " + std::to_string(keyLength) + (packed ? " packed" : "");
   }
 };
 
@@ -188,14 +186,14 @@ void check(const Case &c) {
                  c.masked ? maskBytes.data() : nullptr,
                  c.keyLength >= 0 ? length.data() : nullptr};
 
-  const EmulatedModule &module = moduleFor(c.headSize, c.type, c.warps);
+  const EmulatedModule &module = moduleFor(c.headSize, c.type, c.tensorCores);
   const std::string suffix = "_" + c.type + "_" + std::to_string(c.headSize);
   auto tiles = [](long long count, long long tile) { return static_cast<unsigned>((count + tile - 1) / tile); };
-  const bool tensorCores = c.warps != 0;
+  const bool tensorCores = c.tensorCores;
   const long long forwardRows = tensorCores || D <= 64 ? 64 : D <= 128 ? 32 : 16;
-  const long long backwardRows = tensorCores ? 16 * c.warps : D <= 64 ? 32 : D <= 128 ? 16 : 8;
+  const long long backwardRows = tensorCores ? 64 : D <= 64 ? 32 : D <= 128 ? 16 : 8;
   const unsigned heads = static_cast<unsigned>(c.batch * Hq);
-  const unsigned backwardThreads = tensorCores ? 32 * c.warps : D <= 128 ? 128 : 64;
+  const unsigned backwardThreads = D <= 128 ? 128 : 64;
   const size_t rowBytes = tensorCores ? ((D + 15) / 16 * 16 + 8) * 2 : 0, moving = D <= 64 ? 64 : 32; // shared memory
   const size_t backwardShared = tensorCores ? (2 * backwardRows + 4 * moving) * rowBytes : 0;
   auto launch = [&](unsigned blocks, unsigned threads, size_t sharedBytes) {
@@ -325,8 +323,8 @@ TEST(Attention, PackedLayoutAndTypes) {
 }
 
 TEST(Attention, CompilesForGpus) {
-  expectCompilesUnderNvrtc(deviceLibrary(kFiles) + kernelsFor(7, "float", 0) + kernelsFor(64, "bf16", 0) +
-                           kernelsFor(256, "f16", 0));
+  expectCompilesUnderNvrtc(deviceLibrary(kFiles) + kernelsFor(7, "float", false) + kernelsFor(64, "bf16", false) +
+                           kernelsFor(256, "f16", false));
 }
 
 // ---- the same on tensor cores --------------------------------------------------------------------------------------
@@ -334,7 +332,7 @@ TEST(Attention, CompilesForGpus) {
 Case mma(int headSize, long long queries, long long keys, bool causal = true) {
   Case c;
   c.headSize = headSize, c.type = "bf16", c.queries = queries, c.keys = keys, c.causal = causal;
-  c.warps = 4;
+  c.tensorCores = true;
   return c;
 }
 template <class Change> Case with(Case c, Change change) {
@@ -350,12 +348,6 @@ TEST(AttentionMma, RaggedLengths) {
   for (auto [queries, keys] :
        {std::array<long long, 2>{1, 1}, {17, 17}, {64, 64}, {130, 130}, {1, 200}, {65, 129}, {129, 65}, {130, 1}})
     for (bool causal : {false, true}) check(mma(64, queries, keys, causal));
-}
-
-TEST(AttentionMma, EightWarps) {
-  for (auto [queries, keys] : {std::array<long long, 2>{1, 1}, {130, 130}, {300, 100}, {100, 300}})
-    for (bool causal : {false, true}) check(with(mma(64, queries, keys, causal), [](Case &c) { c.warps = 8; }));
-  check(with(mma(64, 200, 200), [](Case &c) { c.warps = 8, c.window = 40, c.masked = true, c.packed = true; }));
 }
 
 TEST(AttentionMma, GroupedHeads) {
@@ -391,7 +383,7 @@ TEST(AttentionMma, PackedLayoutAndTypes) {
 }
 
 TEST(AttentionMma, CompilesForGpus) {
-  expectCompilesUnderNvrtc(deviceLibrary(kMmaFiles) + kernelsFor(40, "f16", 8) + kernelsFor(128, "bf16", 4),
+  expectCompilesUnderNvrtc(deviceLibrary(kMmaFiles) + kernelsFor(40, "f16", true) + kernelsFor(128, "bf16", true),
                            {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120"});
 }
 

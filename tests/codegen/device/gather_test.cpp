@@ -11,21 +11,26 @@ namespace {
 
 const std::vector<llvm::StringRef> kFiles = {"gather.cuh", "multi_tensor.cuh"};
 constexpr const char *kKernels = R"cuda(
-extern "C" __global__ void __launch_bounds__(1024) offsets(const i32 *tokens, i64 n, i64 rows, u32 *offsets, u32 *cursors) {
-  gatherOffsets(tokens, n, rows, offsets, cursors);
+extern "C" __global__ void __launch_bounds__(1024) order_8(const i32 *tokens, i64 n, i64 rows, u32 *offsets, u32 *positions, u32 *found) {
+  gatherOrder<8>(tokens, n, rows, offsets, positions, found);
 }
-extern "C" __global__ void scatter(const i32 *tokens, i64 n, i64 rows, u32 *cursors, u32 *unsorted) {
-  gatherScatter(tokens, n, rows, cursors, unsorted);
+extern "C" __global__ void __launch_bounds__(1024) order_100(const i32 *tokens, i64 n, i64 rows, u32 *offsets, u32 *positions, u32 *found) {
+  gatherOrder<100>(tokens, n, rows, offsets, positions, found);
 }
-extern "C" __global__ void sort(const i32 *tokens, i64 rows, const u32 *offsets, const u32 *unsorted, u32 *positions) {
-  gatherSort(tokens, rows, offsets, unsorted, positions);
-}
-struct Scaled {
+template <int kWidth> struct Scaled {
   float *table; i64 width; float factor;
-  __device__ void operator()(i64 row, i64 column, float sum) const { table[row * width + column] = sum * factor; }
+  __device__ void operator()(i64 row, i64 column, const float (&sums)[kWidth]) const {
+    for (int e = 0; e < kWidth; ++e) table[row * width + column + e] = sums[e] * factor;
+  }
 };
-extern "C" __global__ void rowSums(const bf16 *dY, i64 width, const u32 *offsets, const u32 *positions, float *table) {
-  gatherRowSums(dY, width, offsets, positions, Scaled{table, width, 2.0f});
+extern "C" __global__ void row_sums(const bf16 *dY, i64 width, const u32 *offsets, const u32 *positions, float *table) {
+  gatherRowSums<64, 1>(dY, width, offsets, positions, Scaled<1>{table, width, 2.0f});
+}
+extern "C" __global__ void part_sums(const bf16 *dY, i64 rows, i64 width, const u32 *offsets, const u32 *positions, float *partials) {
+  gatherPartSums<5, 3, 32, 4>(dY, rows, width, offsets, positions, partials);
+}
+extern "C" __global__ void part_totals(const float *partials, i64 rows, i64 width, const u32 *offsets, float *table) {
+  gatherPartTotals<5, 32, 4>(partials, rows, width, offsets, Scaled<4>{table, width, 2.0f});
 }
 // Every tensor: weight += gradient, and a count of the visits of each element.
 extern "C" __global__ void update(const u64 *pointers, const i64 *sizes, const i64 *chunkPrefix, i64 tensors, i64 chunkElements) {
@@ -48,32 +53,59 @@ void checkEmbedding(long long n, long long rows, long long width, llvm::ArrayRef
   for (size_t i = 0; i < dY.size(); ++i)
     dY[i] = static_cast<uint16_t>(kBf16.encodeMagnitude(std::fabs(random[i])) | (random[i] < 0 ? 0x8000 : 0));
   GuardedBuffer tokenBytes = GuardedBuffer::of<int>(tokens), dYBytes = GuardedBuffer::of<uint16_t>(dY);
-  GuardedBuffer offsets((rows + 1) * 4), cursors(rows * 4), unsorted(n * 4), positions(n * 4), table(rows * width * 4);
-  const unsigned blocks = static_cast<unsigned>((n + 63) / 64);
-  ASSERT_EQ(messageOf(module().run("offsets", {.block = {1024}}, tokenBytes, n, rows, offsets, cursors)), "");
-  ASSERT_EQ(
-      messageOf(module().run("scatter", {.grid = {blocks}, .block = {64}, .order = fusor::emulator::Order::Descending},
-                             tokenBytes, n, rows, cursors, unsorted)),
-      "");
-  ASSERT_EQ(messageOf(module().run("sort", {.grid = {blocks}, .block = {64}}, tokenBytes, rows, offsets, unsorted,
-                                   positions)),
-            "");
-  ASSERT_EQ(messageOf(module().run("rowSums", {.grid = {static_cast<unsigned>(rows)}, .block = {64}}, dYBytes, width,
-                                   offsets, positions, table)),
-            "");
-  std::vector<float> expected(rows * width, 0);
-  for (long long i = 0; i < n; ++i) { // ascending: the same sums, so the same bits
-    long long row = tokens[i] < 0 ? tokens[i] + rows : tokens[i];
-    if (row >= 0 && row < rows)
-      for (long long c = 0; c < width; ++c)
-        expected[row * width + c] += static_cast<float>(kBf16.decode(dY[i * width + c]));
+  GuardedBuffer offsets((rows + 1) * 4), positions(n * 4), found(n * 4), table(rows * width * 4);
+  for (auto [order, rowsOfABlock] : {std::pair{"order_8", 8}, {"order_100", 100}}) {
+    const unsigned blocks = static_cast<unsigned>((rows + rowsOfABlock - 1) / rowsOfABlock);
+    ASSERT_EQ(messageOf(module().run(order, {.grid = {blocks}, .block = {1024}}, tokenBytes, n, rows, offsets,
+                                     positions, found)),
+              "");
+    std::vector<std::vector<long long>> positionsOf(rows); // ascending
+    for (long long i = 0; i < n; ++i) {
+      long long row = tokens[i] < 0 ? tokens[i] + rows : tokens[i];
+      if (row >= 0 && row < rows) positionsOf[row].push_back(i);
+    }
+    auto check = [&, order = order](long long row, long long column, float expected, const char *what) {
+      ASSERT_EQ(table.as<float>()[row * width + column], 2 * expected)
+          << order << ", " << what << " of row " << row << ", column " << column;
+    };
+    auto element = [&](long long i, long long c) { return static_cast<float>(kBf16.decode(dY[i * width + c])); };
+    const unsigned grid = static_cast<unsigned>(rows);
+    ASSERT_EQ(
+        messageOf(module().run("row_sums", {.grid = {grid}, .block = {64}}, dYBytes, width, offsets, positions, table)),
+        "");
+    for (long long row = 0; row < rows; ++row)
+      for (long long c = 0; c < width; ++c) { // the same sums, so the same bits
+        float sum = 0;
+        for (long long i : positionsOf[row]) sum += element(i, c);
+        check(row, c, sum, "sum");
+      }
+    if (width % 4 != 0) continue;
+    GuardedBuffer partials(5 * rows * width * 4);
+    ASSERT_EQ(messageOf(module().run("part_sums", {.grid = {grid * 5}, .block = {96}}, dYBytes, rows, width, offsets,
+                                     positions, partials)),
+              "");
+    ASSERT_EQ(
+        messageOf(module().run("part_totals", {.grid = {grid}, .block = {32}}, partials, rows, width, offsets, table)),
+        "");
+    for (long long row = 0; row < rows; ++row)
+      for (long long c = 0; c < width; ++c) { // every third position of a part, the thirds, then the parts in order
+        const std::vector<long long> &own = positionsOf[row];
+        size_t share = std::max<size_t>((own.size() + 4) / 5, 16);
+        float sum = 0;
+        for (size_t begin = 0; begin < own.size(); begin += share) {
+          float thirds[3] = {};
+          for (size_t p = begin; p < std::min(begin + share, own.size()); ++p)
+            thirds[(p - begin) % 3] += element(own[p], c);
+          sum += (thirds[0] + thirds[1]) + thirds[2];
+        }
+        check(row, c, sum, "parts");
+      }
   }
-  for (size_t i = 0; i < expected.size(); ++i) ASSERT_EQ(table.as<float>()[i], 2 * expected[i]) << "element " << i;
 }
 
 TEST(Gather, EmbeddingGradientIsExact) {
   for (auto [n, rows, width] :
-       {std::array<long long, 3>{1, 1, 1}, {31, 5, 33}, {130, 96, 7}, {500, 2500, 3}, {300, 1, 8}}) {
+       {std::array<long long, 3>{1, 1, 1}, {31, 5, 33}, {130, 96, 7}, {500, 2500, 3}, {300, 1, 8}, {5000, 150, 36}}) {
     std::mt19937 engine(4);
     std::vector<int> tokens(n);
     for (int &token : tokens) token = static_cast<int>(engine() % rows * (engine() % 4 != 0)); // row 0 is frequent

@@ -1,7 +1,9 @@
-// reduce.cuh and partials.cuh: block sizes, back-to-back calls, NaN rules, and that every thread sees the same bits.
+// reduce.cuh, partials.cuh and exp_sum.cuh: block sizes, back-to-back calls, NaN rules, and that every thread sees the
+// same bits.
 #include "tests/codegen/device/nvrtc.h"
 #include "tests/codegen/device/support.h"
 #include "gtest/gtest.h"
+#include <algorithm>
 
 using namespace fusor::codegen;
 using namespace fusor::codegen::tests;
@@ -36,6 +38,17 @@ extern "C" __global__ void others(const double *x, const i64 *k, double *sum, i6
   *largest = blockMax(k[threadIdx.x]);
   *product = warpReduce<Product>(threadIdx.x % 32 < 3 ? k[threadIdx.x % 32] : (i64)1);
 }
+// Rows of n: the largest, and the sum of exp(x - largest), four at once.
+extern "C" __global__ void exp_sums(const float *x, float *out, i64 n) {
+  ExpSum mine;
+  for (i64 i = threadIdx.x * 4; i < n; i += blockDim.x * 4) {
+    float x4[4];
+    for (int e = 0; e < 4; ++e) x4[e] = x[blockIdx.x * n + i + e];
+    mine.add(x4);
+  }
+  const float largest = blockReduce<Max>(mine.largest), sum = blockReduce<Sum>(mine.sumAt(largest));
+  if (threadIdx.x == 0) out[2 * blockIdx.x] = largest, out[2 * blockIdx.x + 1] = sum;
+}
 // x: [rows][columns]. Block b has rows b, b + gridDim.x, ...; each warp has every third of these.
 template <int kTurns, int kWidth> __device__ void columnSums(const float *x, float *partials, i64 rows, i64 columns) {
   float sums[kTurns][kWidth] = {};
@@ -66,7 +79,7 @@ extern "C" __global__ void column_totals(const float *a, const float *b, float *
 )cuda";
 
 const EmulatedModule &module() {
-  static const EmulatedModule compiled = compileWithDevice({"partials.cuh"}, kKernels);
+  static const EmulatedModule compiled = compileWithDevice({"partials.cuh", "exp_sum.cuh"}, kKernels);
   return compiled;
 }
 
@@ -120,6 +133,36 @@ TEST(Reduce, OtherTypes) {
   EXPECT_EQ(product.as<int64_t>()[0], int64_t(-6) * 1000000007);
 }
 
+TEST(ExpSum, MaximumAndSumOfExponentials) {
+  const float inf = INFINITY;
+  for (long long n : {4, 100, 1000}) {
+    std::vector<std::vector<float>> rows(7, randomValues(n, 11));
+    for (long long i = 0; i < n; ++i) {
+      rows[1][i] = static_cast<float>(i);               // ever larger: rescaled at each step
+      rows[2][i] = i % 3 == 0 ? -inf : 30 * rows[2][i]; // masked, far apart
+      rows[3][i] = i + 1 == n ? 1.0f : -inf;            // nothing but -inf until the last
+      rows[4][i] = -inf;
+    }
+    rows[5][n / 2] = NAN, rows[6][n / 2] = inf;
+    std::vector<float> x;
+    for (auto &row : rows) x.insert(x.end(), row.begin(), row.end());
+    GuardedBuffer in = GuardedBuffer::of<float>(x), out(rows.size() * 8);
+    fusor::emulator::LaunchShape shape{.grid = {static_cast<unsigned>(rows.size())}, .block = {64}};
+    ASSERT_EQ(messageOf(module().run("exp_sums", shape, in, out, n)), "");
+    for (size_t r = 0; r < rows.size(); ++r) {
+      float largest = out.as<float>()[2 * r], sum = out.as<float>()[2 * r + 1];
+      if (r >= 4) { // as the reductions one after the other have it
+        EXPECT_TRUE(std::isnan(sum)) << r;
+        continue;
+      }
+      double expected = 0, most = *std::max_element(rows[r].begin(), rows[r].end());
+      for (float v : rows[r]) expected += std::exp(v - most);
+      EXPECT_EQ(largest, static_cast<float>(most)) << r;
+      EXPECT_NEAR(sum, expected, 2e-6 * expected) << "row " << r << " of " << n;
+    }
+  }
+}
+
 TEST(Partials, ColumnSumsInTwoStages) {
   for (const char *first : {"column_sums_1", "column_sums_4"})
     for (long long rows : {0, 1, 7, 100})
@@ -141,6 +184,6 @@ TEST(Partials, ColumnSumsInTwoStages) {
       }
 }
 
-TEST(Reduce, CompilesForGpus) { expectCompilesUnderNvrtc(deviceLibrary({"partials.cuh"}) + kKernels); }
+TEST(Reduce, CompilesForGpus) { expectCompilesUnderNvrtc(deviceLibrary({"partials.cuh", "exp_sum.cuh"}) + kKernels); }
 
 } // namespace

@@ -8,9 +8,8 @@
 // grid = ceil(256*B / 4), block = 128, a warp a row; the row stays in registers
 extern "C" __global__ void __launch_bounds__(128)
 embedding_add_layer_norm__bf16_256_768(const float *__restrict__ emb_weight, const i32 *__restrict__ tokens, const float *__restrict__ pos_weight, const float *__restrict__ ln1_weight, const float *__restrict__ ln1_bias, bf16 *__restrict__ embedded2, bf16 *__restrict__ ln1, i64 B) {
-  const i64 unit = (i64)blockIdx.x * 4 + threadIdx.x / 32; // a warp a row
+  const i64 row = (i64)blockIdx.x * 4 + threadIdx.x / 32; // a warp a row
   const int thread = threadIdx.x % 32;
-  const i64 row = unit;
   if (row >= (256 * B)) return; // whole warps
   // load
   float v8[3][8];                                                               // this thread's columns, turn by turn
@@ -110,8 +109,8 @@ linear__bf16_256_2304(const bf16 *__restrict__ ln1, const bf16 *__restrict__ qkv
 //   %q, %k, %v = split %qkv {sizes = [768, 768, 768]}                          : bf16[B, 256, 768], bf16[B, 256, 768], bf16[B, 256, 768]
 //   %attention, %attention2 = attention %q, %k, %v {causal = true, heads = 12} : bf16[B, 256, 768], f32[B, 12, 256]
 // 2 ops -> 1 kernel; reads qkv, writes attention; saves 6 passes over [B, 256, 768].
-// grid = 48*B, block = 128, online softmax on CUDA cores: the kernel tier is simt
-extern "C" __global__ void __launch_bounds__(128)
+// grid = 48*B, block = 128, 46080 bytes of shared memory, online softmax on tensor cores, 64 queries by 64 keys
+extern "C" __global__ void __launch_bounds__(128, 3)
 split_attention__bf16_256_768(const bf16 *__restrict__ qkv, bf16 *__restrict__ attention, i64 B) {
   const AttentionShape shape = {B, 12, 12, 256, 256,                            // batch, heads, key heads, queries, keys
     0.125f, true, -1, nullptr, nullptr};                                        // scale, causal, keys to the left (-1: all), mask, length
@@ -119,8 +118,7 @@ split_attention__bf16_256_768(const bf16 *__restrict__ qkv, bf16 *__restrict__ a
   const HeadView<const bf16> k_view = {qkv + 768, 589824, 2304, 64};            // strides of batch, token, head
   const HeadView<const bf16> v_view = {qkv + 1536, 589824, 2304, 64};           // strides of batch, token, head
   const HeadView<bf16> y_view = {attention, 196608, 768, 64};                   // strides of batch, token, head
-  // the weights meet v unrounded: the IR has no rounding there
-  attentionForward<64, false>(q_view, k_view, v_view, y_view, (float *)nullptr, shape);
+  attentionForwardMma<64>(q_view, k_view, v_view, y_view, (float *)nullptr, shape);
 }
 
 // ---- linear_add__bf16_256_768 ----
@@ -154,9 +152,8 @@ linear_add__bf16_256_768(const bf16 *__restrict__ attention, const bf16 *__restr
 // grid = ceil(256*B / 4), block = 128, a warp a row; the row stays in registers
 extern "C" __global__ void __launch_bounds__(128)
 layer_norm__bf16_256_768(const bf16 *mid, const float *__restrict__ ln2_weight, const float *__restrict__ ln2_bias, bf16 *ln2, i64 B) {
-  const i64 unit = (i64)blockIdx.x * 4 + threadIdx.x / 32; // a warp a row
+  const i64 row = (i64)blockIdx.x * 4 + threadIdx.x / 32; // a warp a row
   const int thread = threadIdx.x % 32;
-  const i64 row = unit;
   if (row >= (256 * B)) return; // whole warps
   // load
   float mid8[3][8];                                                             // this thread's columns, turn by turn
@@ -269,9 +266,8 @@ linear_add__bf16_256_768_v2(const bf16 *__restrict__ activation, const bf16 *__r
 // grid = ceil(256*B / 4), block = 128, a warp a row; the row stays in registers
 extern "C" __global__ void __launch_bounds__(128)
 layer_norm__f32_256_768(const bf16 *__restrict__ out, const float *__restrict__ ln_f_weight, const float *__restrict__ ln_f_bias, float *__restrict__ ln_f, i64 B) {
-  const i64 unit = (i64)blockIdx.x * 4 + threadIdx.x / 32; // a warp a row
+  const i64 row = (i64)blockIdx.x * 4 + threadIdx.x / 32; // a warp a row
   const int thread = threadIdx.x % 32;
-  const i64 row = unit;
   if (row >= (256 * B)) return; // whole warps
   // load
   float out8[3][8];                                                             // this thread's columns, turn by turn
@@ -350,17 +346,16 @@ linear__f32_256_96(const float *__restrict__ ln_f, const float *__restrict__ hea
 // cross_entropy__f32_rows   (row kernel)
 //   %loss, %cross_entropy, %cross_entropy2 = cross_entropy %logits, %targets : f32[], f32[B, 256, 1], f32[]
 // 1 op -> several kernels, this is step 'rows'; reads logits targets, writes loss; saves 1 passes over [B, 256, 1].
-// grid = ceil(256*B / 64), block = 128, a warp a row, 16 rows one after another; the row stays in registers
+// grid = ceil(256*B / 16), block = 128, a warp a row, 4 rows one after another; the row stays in registers
 extern "C" __global__ void __launch_bounds__(128)
 cross_entropy__f32_rows(const float *__restrict__ logits, const i32 *__restrict__ targets, float *__restrict__ partials2, float *__restrict__ partials3, i64 B) {
-  const i64 unit = (i64)blockIdx.x * 4 + threadIdx.x / 32; // a warp a row
-  const int thread = threadIdx.x % 32;
-  const i64 firstRow = unit * 16;
+  const i64 chunk = blockIdx.x;
+  const int warp = threadIdx.x / 32, thread = threadIdx.x % 32; // a warp a row
+  const i64 firstRow = chunk * 16;
   const i64 endRow = firstRow + 16 < (256 * B) ? firstRow + 16 : (256 * B);
-  if (firstRow >= (256 * B)) return; // whole warps
   float sum_sum = Sum::identity<float>();
   float sum_sum2 = Sum::identity<float>();
-  for (i64 row = firstRow; row < endRow; ++row) {
+  for (i64 row = firstRow + warp; row < endRow; row += 4) {
     // load
     float logits4[4];                                                           // this thread's columns
     {
@@ -412,8 +407,12 @@ cross_entropy__f32_rows(const float *__restrict__ logits, const i32 *__restrict_
     sum_sum2 += cast;
   }
   // store, partial sums of this chunk of rows
-  if (thread == 0) partials2[unit] = sum_sum;
-  if (thread == 0) partials3[unit] = sum_sum2;
+  if (thread > 0) sum_sum = Sum::identity<float>();
+  sum_sum = blockReduce<Sum>(sum_sum);
+  if (threadIdx.x == 0) partials2[chunk] = sum_sum;
+  if (thread > 0) sum_sum2 = Sum::identity<float>();
+  sum_sum2 = blockReduce<Sum>(sum_sum2);
+  if (threadIdx.x == 0) partials3[chunk] = sum_sum2;
 }
 
 // ---- cross_entropy__f32_finish ----
@@ -421,7 +420,7 @@ cross_entropy__f32_rows(const float *__restrict__ logits, const i32 *__restrict_
 //   %loss, %cross_entropy, %cross_entropy2 = cross_entropy %logits, %targets : f32[], f32[B, 256, 1], f32[]
 // 1 op -> several kernels, this is step 'finish'; reads logits targets, writes loss; saves 1 passes over [B, 256, 1].
 // grid = 1, block = 512, adds ceil(256*B / 16) partial results
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 2)
 cross_entropy__f32_finish(float *__restrict__ loss, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
   // the sums: barriers inside, so for all threads
   const float sum = scalarTotal<Sum>(partials2, (((256 * B) + 15) / 16));       // f32[]
@@ -443,9 +442,8 @@ cross_entropy__f32_finish(float *__restrict__ loss, const float *__restrict__ pa
 // grid = ceil(256*B / 4), block = 128, a warp a row; the row stays in registers
 extern "C" __global__ void __launch_bounds__(128)
 embedding_add_layer_norm__bf16_256_768_v2(const float *__restrict__ emb_weight, const i32 *__restrict__ tokens, const float *__restrict__ pos_weight, const float *__restrict__ ln1_weight, const float *__restrict__ ln1_bias, bf16 *__restrict__ embedded2, bf16 *__restrict__ ln1, float *__restrict__ layer_norm, float *__restrict__ layer_norm2, i64 B) {
-  const i64 unit = (i64)blockIdx.x * 4 + threadIdx.x / 32; // a warp a row
+  const i64 row = (i64)blockIdx.x * 4 + threadIdx.x / 32; // a warp a row
   const int thread = threadIdx.x % 32;
-  const i64 row = unit;
   if (row >= (256 * B)) return; // whole warps
   // load
   float v8[3][8];                                                               // this thread's columns, turn by turn
@@ -531,8 +529,8 @@ embedding_add_layer_norm__bf16_256_768_v2(const float *__restrict__ emb_weight, 
 //   %q, %k, %v = split %qkv {sizes = [768, 768, 768]}                          : bf16[B, 256, 768], bf16[B, 256, 768], bf16[B, 256, 768]
 //   %attention, %attention2 = attention %q, %k, %v {causal = true, heads = 12} : bf16[B, 256, 768], f32[B, 12, 256]
 // 2 ops -> 1 kernel; reads qkv, writes attention attention2; saves 6 passes over [B, 256, 768].
-// grid = 48*B, block = 128, online softmax on CUDA cores: the kernel tier is simt
-extern "C" __global__ void __launch_bounds__(128)
+// grid = 48*B, block = 128, 46080 bytes of shared memory, online softmax on tensor cores, 64 queries by 64 keys
+extern "C" __global__ void __launch_bounds__(128, 3)
 split_attention__bf16_256_768_v2(const bf16 *__restrict__ qkv, bf16 *__restrict__ attention, float *__restrict__ attention2, i64 B) {
   const AttentionShape shape = {B, 12, 12, 256, 256,                            // batch, heads, key heads, queries, keys
     0.125f, true, -1, nullptr, nullptr};                                        // scale, causal, keys to the left (-1: all), mask, length
@@ -540,8 +538,7 @@ split_attention__bf16_256_768_v2(const bf16 *__restrict__ qkv, bf16 *__restrict_
   const HeadView<const bf16> k_view = {qkv + 768, 589824, 2304, 64};            // strides of batch, token, head
   const HeadView<const bf16> v_view = {qkv + 1536, 589824, 2304, 64};           // strides of batch, token, head
   const HeadView<bf16> y_view = {attention, 196608, 768, 64};                   // strides of batch, token, head
-  // the weights meet v unrounded: the IR has no rounding there
-  attentionForward<64, false>(q_view, k_view, v_view, y_view, attention2, shape);
+  attentionForwardMma<64>(q_view, k_view, v_view, y_view, attention2, shape);
 }
 
 // ---- layer_norm__bf16_256_768_v2 ----
@@ -551,9 +548,8 @@ split_attention__bf16_256_768_v2(const bf16 *__restrict__ qkv, bf16 *__restrict_
 // grid = ceil(256*B / 4), block = 128, a warp a row; the row stays in registers
 extern "C" __global__ void __launch_bounds__(128)
 layer_norm__bf16_256_768_v2(const bf16 *mid, const float *__restrict__ ln2_weight, const float *__restrict__ ln2_bias, bf16 *ln2, float *__restrict__ layer_norm, float *__restrict__ layer_norm2, i64 B) {
-  const i64 unit = (i64)blockIdx.x * 4 + threadIdx.x / 32; // a warp a row
+  const i64 row = (i64)blockIdx.x * 4 + threadIdx.x / 32; // a warp a row
   const int thread = threadIdx.x % 32;
-  const i64 row = unit;
   if (row >= (256 * B)) return; // whole warps
   // load
   float mid8[3][8];                                                             // this thread's columns, turn by turn
@@ -650,9 +646,8 @@ linear_gelu__bf16_256_3072_v2(const bf16 *__restrict__ ln2, const bf16 *__restri
 // grid = ceil(256*B / 4), block = 128, a warp a row; the row stays in registers
 extern "C" __global__ void __launch_bounds__(128)
 layer_norm__f32_256_768_v2(const bf16 *__restrict__ out, const float *__restrict__ ln_f_weight, const float *__restrict__ ln_f_bias, float *__restrict__ ln_f, float *__restrict__ layer_norm, float *__restrict__ layer_norm2, i64 B) {
-  const i64 unit = (i64)blockIdx.x * 4 + threadIdx.x / 32; // a warp a row
+  const i64 row = (i64)blockIdx.x * 4 + threadIdx.x / 32; // a warp a row
   const int thread = threadIdx.x % 32;
-  const i64 row = unit;
   if (row >= (256 * B)) return; // whole warps
   // load
   float out8[3][8];                                                             // this thread's columns, turn by turn
@@ -721,17 +716,16 @@ layer_norm__f32_256_768_v2(const bf16 *__restrict__ out, const float *__restrict
 // cross_entropy__f32_rows_v2   (row kernel)
 //   %loss, %cross_entropy, %cross_entropy2 = cross_entropy %logits, %targets : f32[], f32[B, 256, 1], f32[]
 // 1 op -> several kernels, this is step 'rows'; reads logits targets, writes loss cross_entropy cross_entropy2.
-// grid = ceil(256*B / 64), block = 128, a warp a row, 16 rows one after another; the row stays in registers
+// grid = ceil(256*B / 16), block = 128, a warp a row, 4 rows one after another; the row stays in registers
 extern "C" __global__ void __launch_bounds__(128)
 cross_entropy__f32_rows_v2(const float *__restrict__ logits, const i32 *__restrict__ targets, float *__restrict__ cross_entropy, float *__restrict__ partials2, float *__restrict__ partials3, i64 B) {
-  const i64 unit = (i64)blockIdx.x * 4 + threadIdx.x / 32; // a warp a row
-  const int thread = threadIdx.x % 32;
-  const i64 firstRow = unit * 16;
+  const i64 chunk = blockIdx.x;
+  const int warp = threadIdx.x / 32, thread = threadIdx.x % 32; // a warp a row
+  const i64 firstRow = chunk * 16;
   const i64 endRow = firstRow + 16 < (256 * B) ? firstRow + 16 : (256 * B);
-  if (firstRow >= (256 * B)) return; // whole warps
   float sum_sum = Sum::identity<float>();
   float sum_sum2 = Sum::identity<float>();
-  for (i64 row = firstRow; row < endRow; ++row) {
+  for (i64 row = firstRow + warp; row < endRow; row += 4) {
     // load
     float logits4[4];                                                           // this thread's columns
     {
@@ -787,8 +781,12 @@ cross_entropy__f32_rows_v2(const float *__restrict__ logits, const i32 *__restri
     sum_sum2 += cast;
   }
   // store, partial sums of this chunk of rows
-  if (thread == 0) partials2[unit] = sum_sum;
-  if (thread == 0) partials3[unit] = sum_sum2;
+  if (thread > 0) sum_sum = Sum::identity<float>();
+  sum_sum = blockReduce<Sum>(sum_sum);
+  if (threadIdx.x == 0) partials2[chunk] = sum_sum;
+  if (thread > 0) sum_sum2 = Sum::identity<float>();
+  sum_sum2 = blockReduce<Sum>(sum_sum2);
+  if (threadIdx.x == 0) partials3[chunk] = sum_sum2;
 }
 
 // ---- cross_entropy__f32_finish_v2 ----
@@ -796,7 +794,7 @@ cross_entropy__f32_rows_v2(const float *__restrict__ logits, const i32 *__restri
 //   %loss, %cross_entropy, %cross_entropy2 = cross_entropy %logits, %targets : f32[], f32[B, 256, 1], f32[]
 // 1 op -> several kernels, this is step 'finish'; reads logits targets, writes loss cross_entropy cross_entropy2.
 // grid = 1, block = 512, adds ceil(256*B / 16) partial results
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 2)
 cross_entropy__f32_finish_v2(float *__restrict__ loss, float *__restrict__ cross_entropy2, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
   // the sums: barriers inside, so for all threads
   const float sum = scalarTotal<Sum>(partials2, (((256 * B) + 15) / 16));       // f32[]
@@ -891,105 +889,91 @@ linear_weight_grad__f32_96_768(const float *__restrict__ d_logits, const float *
 //   %cast = cast %d_out {to = f32}                                              : f32[B, 256, 768]
 //   %d_fc2_bias = sum %cast {dims = [0, 1]}                                     : f32[768]
 // 4 ops -> several kernels, this is step 'rows'; reads d_ln_f out x x2 ln_f_weight, writes d_out d_ln_f_weight d_ln_f_bias d_fc2_bias; saves 5 passes over [B, 256, 768].
-// grid = ceil(256*B / 16), block = 96, a block a row, 16 rows one after another; the row stays in registers
-extern "C" __global__ void __launch_bounds__(96)
+// grid = ceil(256*B / 24), block = 128, a warp a row, 6 rows one after another; the row stays in registers
+extern "C" __global__ void __launch_bounds__(128, 3)
 layer_norm_grad_layer_norm_param_grad_sum__bf16_256_768_rows(const float *__restrict__ d_ln_f, const bf16 *out, const float *__restrict__ x2, const float *__restrict__ x2_3, const float *__restrict__ ln_f_weight, bf16 *d_out, float *__restrict__ partials2, float *__restrict__ partials3, float *__restrict__ d_fc2_bias_partials, i64 B) {
-  const i64 unit = blockIdx.x; // a block a row
-  const int thread = threadIdx.x;
-  const i64 firstRow = unit * 16;
-  const i64 endRow = firstRow + 16 < (256 * B) ? firstRow + 16 : (256 * B);
-  float sum_sum[8];                                                             // this thread's columns
+  const i64 chunk = blockIdx.x;
+  const int warp = threadIdx.x / 32, thread = threadIdx.x % 32; // a warp a row
+  const i64 firstRow = chunk * 24;
+  const i64 endRow = firstRow + 24 < (256 * B) ? firstRow + 24 : (256 * B);
+  float sum_sum[3][8];                                                          // this thread's columns, turn by turn
+  for (int j = 0; j < 3; ++j)
     for (int e = 0; e < 8; ++e)
-      sum_sum[e] = Sum::identity<float>();
-  float sum_sum2[8];                                                            // this thread's columns
+      sum_sum[j][e] = Sum::identity<float>();
+  float sum_sum2[3][8];                                                         // this thread's columns, turn by turn
+  for (int j = 0; j < 3; ++j)
     for (int e = 0; e < 8; ++e)
-      sum_sum2[e] = Sum::identity<float>();
-  float d_fc2_bias_sum[8];                                                      // this thread's columns
+      sum_sum2[j][e] = Sum::identity<float>();
+  float d_fc2_bias_sum[3][8];                                                   // this thread's columns, turn by turn
+  for (int j = 0; j < 3; ++j)
     for (int e = 0; e < 8; ++e)
-      d_fc2_bias_sum[e] = Sum::identity<float>();
-  for (i64 row = firstRow; row < endRow; ++row) {
+      d_fc2_bias_sum[j][e] = Sum::identity<float>();
+  for (i64 row = firstRow + warp; row < endRow; row += 4) {
     // load
-    float out8[8];                                                              // this thread's columns
-    float d_ln_f8[8];                                                           // this thread's columns
-    {
-      const int c = thread * 8;
-      loadVector(out + row * 768 + c, out8);
-      loadVector(d_ln_f + row * 768 + c, d_ln_f8);
+    float out8[3][8];                                                           // this thread's columns, turn by turn
+    float d_ln_f8[3][8];                                                        // this thread's columns, turn by turn
+    #pragma unroll
+    for (int j = 0; j < 3; ++j) {
+      const int c = (j * 32 + thread) * 8;
+      loadVector(out + row * 768 + c, out8[j]);
+      loadVector(d_ln_f + row * 768 + c, d_ln_f8[j]);
     }
     const float x = load(x2 + row);
     const float x2_2 = load(x2_3 + row);
     // sweep 0
     float sum_acc = Sum::identity<float>();
     float sum_acc2 = Sum::identity<float>();
-    {
-      const int c = thread * 8;
+    #pragma unroll
+    for (int j = 0; j < 3; ++j) {
+      const int c = (j * 32 + thread) * 8;
       float ln_f_weight8[8];
       loadVector(ln_f_weight + c, ln_f_weight8);
       #pragma unroll
       for (int e = 0; e < 8; ++e) {
-        const float cast = out8[e];                                             // f32[B, 256, 768]
+        const float cast = out8[j][e];                                          // f32[B, 256, 768]
         const float sub = cast - x;                                             // f32[B, 256, 768]
         const float mul = sub * x2_2;                                           // f32[B, 256, 768]
-        const float mul2 = d_ln_f8[e] * ln_f_weight8[e];                        // f32[B, 256, 768]
+        const float mul2 = d_ln_f8[j][e] * ln_f_weight8[e];                     // f32[B, 256, 768]
         const float mul3 = mul2 * mul;                                          // f32[B, 256, 768]
-        const float mul4 = d_ln_f8[e] * mul;                                    // f32[B, 256, 768]
+        const float mul4 = d_ln_f8[j][e] * mul;                                 // f32[B, 256, 768]
         sum_acc += mul3;
         sum_acc2 += mul2;
-        sum_sum[e] += mul4;
-        sum_sum2[e] += d_ln_f8[e];
+        sum_sum[j][e] += mul4;
+        sum_sum2[j][e] += d_ln_f8[j][e];
       }
     }
-    float all[2] = {sum_acc, sum_acc2};
-    blockReduceAll<Sum>(all);
-    sum_acc = all[0];
-    sum_acc2 = all[1];
+    sum_acc = warpReduce<Sum>(sum_acc);
+    sum_acc2 = warpReduce<Sum>(sum_acc2);
     const float div = sum_acc / 768.0f;                                         // f32[B, 256, 1]
     const float div2 = sum_acc2 / 768.0f;                                       // f32[B, 256, 1]
     // sweep 1
-    {
-      const int c = thread * 8;
+    #pragma unroll
+    for (int j = 0; j < 3; ++j) {
+      const int c = (j * 32 + thread) * 8;
       float ln_f_weight8_2[8];
       loadVector(ln_f_weight + c, ln_f_weight8_2);
       float cast8[8];
       #pragma unroll
       for (int e = 0; e < 8; ++e) {
-        const float cast2 = out8[e];                                            // f32[B, 256, 768]
+        const float cast2 = out8[j][e];                                         // f32[B, 256, 768]
         const float sub2 = cast2 - x;                                           // f32[B, 256, 768]
         const float mul5 = sub2 * x2_2;                                         // f32[B, 256, 768]
-        const float mul6 = d_ln_f8[e] * ln_f_weight8_2[e];                      // f32[B, 256, 768]
+        const float mul6 = d_ln_f8[j][e] * ln_f_weight8_2[e];                   // f32[B, 256, 768]
         const float mul7 = mul5 * div;                                          // f32[B, 256, 768]
         const float sub3 = mul6 - div2;                                         // f32[B, 256, 768]
         const float sub4 = sub3 - mul7;                                         // f32[B, 256, 768]
         const float mul8 = x2_2 * sub4;                                         // f32[B, 256, 768]
         cast8[e] = roundTo<bf16>(mul8);                                         // bf16[B, 256, 768]
         const float cast3 = cast8[e];                                           // f32[B, 256, 768]
-        d_fc2_bias_sum[e] += cast3;
+        d_fc2_bias_sum[j][e] += cast3;
       }
       storeVector(d_out + row * 768 + c, cast8);
     }
   }
   // store, partial sums of this chunk of rows
-  {
-    const int c = thread * 8;
-    #pragma unroll
-    for (int e = 0; e < 8; ++e) {
-      partials2[unit * 768 + c + e] = sum_sum[e];
-    }
-  }
-  {
-    const int c = thread * 8;
-    #pragma unroll
-    for (int e = 0; e < 8; ++e) {
-      partials3[unit * 768 + c + e] = sum_sum2[e];
-    }
-  }
-  {
-    const int c = thread * 8;
-    #pragma unroll
-    for (int e = 0; e < 8; ++e) {
-      d_fc2_bias_partials[unit * 768 + c + e] = d_fc2_bias_sum[e];
-    }
-  }
+  storeColumnSums<Sum, 4, 8>(partials2 + chunk * 768, 768, sum_sum);
+  storeColumnSums<Sum, 4, 8>(partials3 + chunk * 768, 768, sum_sum2);
+  storeColumnSums<Sum, 4, 8>(d_fc2_bias_partials + chunk * 768, 768, d_fc2_bias_sum);
 }
 
 // ---- layer_norm_grad_layer_norm_param_grad_sum__bf16_256_768_finish ----
@@ -999,15 +983,15 @@ layer_norm_grad_layer_norm_param_grad_sum__bf16_256_768_rows(const float *__rest
 //   %cast = cast %d_out {to = f32}                                              : f32[B, 256, 768]
 //   %d_fc2_bias = sum %cast {dims = [0, 1]}                                     : f32[768]
 // 4 ops -> several kernels, this is step 'finish'; reads d_ln_f out x x2 ln_f_weight, writes d_out d_ln_f_weight d_ln_f_bias d_fc2_bias; saves 5 passes over [B, 256, 768].
-// grid = 24, block = 512, adds ceil(256*B / 16) partial results
-extern "C" __global__ void __launch_bounds__(512)
+// grid = 24, block = 512, adds ceil(256*B / 24) partial results
+extern "C" __global__ void __launch_bounds__(512, 2)
 layer_norm_grad_layer_norm_param_grad_sum__bf16_256_768_finish(float *__restrict__ d_ln_f_weight, float *__restrict__ d_ln_f_bias, float *__restrict__ d_fc2_bias2, const float *__restrict__ partials2, const float *__restrict__ partials3, const float *__restrict__ d_fc2_bias_partials, i64 B) {
   const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 768;
   // the sums: barriers inside, so for all threads
   const float *const parts[3] = {partials2, partials3, d_fc2_bias_partials};
   float totals[3];
-  columnTotals<Sum>(parts, (((256 * B) + 15) / 16), 768, c, exists, totals);
+  columnTotals<Sum>(parts, (((256 * B) + 23) / 24), 768, c, exists, totals);
   const float sum = totals[0];                                                  // f32[768]
   const float sum2 = totals[1];                                                 // f32[768]
   const float d_fc2_bias = totals[2];                                           // f32[768]
@@ -1055,7 +1039,7 @@ linear_input_grad_gelu_gelu_grad_sum__bf16_256_3072_gemm(const bf16 *__restrict_
 //   %d_fc1_bias = sum %cast {dims = [0, 1]}               : f32[3072]
 // 5 ops -> several kernels, this is step 'finish'; reads d_out fc2_weight fc1, writes activation d_fc1 d_fc1_bias; saves 6 passes over [B, 256, 3072].
 // grid = 96, block = 512, adds ceil(256*B / 128) partial results
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 2)
 linear_input_grad_gelu_gelu_grad_sum__bf16_256_3072_finish(float *__restrict__ d_fc1_bias2, const float *__restrict__ d_fc1_bias_partials, i64 B) {
   const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 3072;
@@ -1129,46 +1113,51 @@ linear_weight_grad__f32_3072_768(const bf16 *__restrict__ d_fc1, const bf16 *__r
 //   %cast = cast %d_mid {to = f32}                                            : f32[B, 256, 768]
 //   %d_proj_bias = sum %cast {dims = [0, 1]}                                  : f32[768]
 // 5 ops -> several kernels, this is step 'rows'; reads d_ln2 mid x x2 ln2_weight d_out, writes d_ln2_weight d_ln2_bias d_mid d_proj_bias; saves 7 passes over [B, 256, 768].
-// grid = ceil(256*B / 16), block = 96, a block a row, 16 rows one after another; the row stays in registers
-extern "C" __global__ void __launch_bounds__(96)
+// grid = ceil(256*B / 24), block = 128, a warp a row, 6 rows one after another; the row stays in registers
+extern "C" __global__ void __launch_bounds__(128, 3)
 layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_rows(const bf16 *d_ln2, const bf16 *mid, const float *__restrict__ x2, const float *__restrict__ x2_3, const float *__restrict__ ln2_weight, const bf16 *d_out, bf16 *d_mid, float *__restrict__ partials2, float *__restrict__ partials3, float *__restrict__ d_proj_bias_partials, i64 B) {
-  const i64 unit = blockIdx.x; // a block a row
-  const int thread = threadIdx.x;
-  const i64 firstRow = unit * 16;
-  const i64 endRow = firstRow + 16 < (256 * B) ? firstRow + 16 : (256 * B);
-  float sum_sum[8];                                                             // this thread's columns
+  const i64 chunk = blockIdx.x;
+  const int warp = threadIdx.x / 32, thread = threadIdx.x % 32; // a warp a row
+  const i64 firstRow = chunk * 24;
+  const i64 endRow = firstRow + 24 < (256 * B) ? firstRow + 24 : (256 * B);
+  float sum_sum[3][8];                                                          // this thread's columns, turn by turn
+  for (int j = 0; j < 3; ++j)
     for (int e = 0; e < 8; ++e)
-      sum_sum[e] = Sum::identity<float>();
-  float sum_sum2[8];                                                            // this thread's columns
+      sum_sum[j][e] = Sum::identity<float>();
+  float sum_sum2[3][8];                                                         // this thread's columns, turn by turn
+  for (int j = 0; j < 3; ++j)
     for (int e = 0; e < 8; ++e)
-      sum_sum2[e] = Sum::identity<float>();
-  float d_proj_bias_sum[8];                                                     // this thread's columns
+      sum_sum2[j][e] = Sum::identity<float>();
+  float d_proj_bias_sum[3][8];                                                  // this thread's columns, turn by turn
+  for (int j = 0; j < 3; ++j)
     for (int e = 0; e < 8; ++e)
-      d_proj_bias_sum[e] = Sum::identity<float>();
-  for (i64 row = firstRow; row < endRow; ++row) {
+      d_proj_bias_sum[j][e] = Sum::identity<float>();
+  for (i64 row = firstRow + warp; row < endRow; row += 4) {
     // load
-    float d_ln28[8];                                                            // this thread's columns
-    float mid8[8];                                                              // this thread's columns
-    float d_out8[8];                                                            // this thread's columns
-    {
-      const int c = thread * 8;
-      loadVector(d_ln2 + row * 768 + c, d_ln28);
-      loadVector(mid + row * 768 + c, mid8);
-      loadVector(d_out + row * 768 + c, d_out8);
+    float d_ln28[3][8];                                                         // this thread's columns, turn by turn
+    float mid8[3][8];                                                           // this thread's columns, turn by turn
+    float d_out8[3][8];                                                         // this thread's columns, turn by turn
+    #pragma unroll
+    for (int j = 0; j < 3; ++j) {
+      const int c = (j * 32 + thread) * 8;
+      loadVector(d_ln2 + row * 768 + c, d_ln28[j]);
+      loadVector(mid + row * 768 + c, mid8[j]);
+      loadVector(d_out + row * 768 + c, d_out8[j]);
     }
     const float x = load(x2 + row);
     const float x2_2 = load(x2_3 + row);
     // sweep 0
     float sum_acc = Sum::identity<float>();
     float sum_acc2 = Sum::identity<float>();
-    {
-      const int c = thread * 8;
+    #pragma unroll
+    for (int j = 0; j < 3; ++j) {
+      const int c = (j * 32 + thread) * 8;
       float ln2_weight8[8];
       loadVector(ln2_weight + c, ln2_weight8);
       #pragma unroll
       for (int e = 0; e < 8; ++e) {
-        const float cast = d_ln28[e];                                           // f32[B, 256, 768]
-        const float cast2 = mid8[e];                                            // f32[B, 256, 768]
+        const float cast = d_ln28[j][e];                                        // f32[B, 256, 768]
+        const float cast2 = mid8[j][e];                                         // f32[B, 256, 768]
         const float sub = cast2 - x;                                            // f32[B, 256, 768]
         const float mul = sub * x2_2;                                           // f32[B, 256, 768]
         const float mul2 = cast * ln2_weight8[e];                               // f32[B, 256, 768]
@@ -1176,26 +1165,25 @@ layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_rows(const bf16 *d_ln2, c
         const float mul4 = cast * mul;                                          // f32[B, 256, 768]
         sum_acc += mul3;
         sum_acc2 += mul2;
-        sum_sum[e] += mul4;
-        sum_sum2[e] += cast;
+        sum_sum[j][e] += mul4;
+        sum_sum2[j][e] += cast;
       }
     }
-    float all[2] = {sum_acc, sum_acc2};
-    blockReduceAll<Sum>(all);
-    sum_acc = all[0];
-    sum_acc2 = all[1];
+    sum_acc = warpReduce<Sum>(sum_acc);
+    sum_acc2 = warpReduce<Sum>(sum_acc2);
     const float div = sum_acc / 768.0f;                                         // f32[B, 256, 1]
     const float div2 = sum_acc2 / 768.0f;                                       // f32[B, 256, 1]
     // sweep 1
-    {
-      const int c = thread * 8;
+    #pragma unroll
+    for (int j = 0; j < 3; ++j) {
+      const int c = (j * 32 + thread) * 8;
       float ln2_weight8_2[8];
       loadVector(ln2_weight + c, ln2_weight8_2);
       float d_mid8[8];
       #pragma unroll
       for (int e = 0; e < 8; ++e) {
-        const float cast3 = d_ln28[e];                                          // f32[B, 256, 768]
-        const float cast4 = mid8[e];                                            // f32[B, 256, 768]
+        const float cast3 = d_ln28[j][e];                                       // f32[B, 256, 768]
+        const float cast4 = mid8[j][e];                                         // f32[B, 256, 768]
         const float sub2 = cast4 - x;                                           // f32[B, 256, 768]
         const float mul5 = sub2 * x2_2;                                         // f32[B, 256, 768]
         const float mul6 = cast3 * ln2_weight8_2[e];                            // f32[B, 256, 768]
@@ -1204,35 +1192,17 @@ layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_rows(const bf16 *d_ln2, c
         const float sub4 = sub3 - mul7;                                         // f32[B, 256, 768]
         const float mul8 = x2_2 * sub4;                                         // f32[B, 256, 768]
         const float cast5 = roundTo<bf16>(mul8);                                // bf16[B, 256, 768]
-        d_mid8[e] = roundTo<bf16>(d_out8[e] + cast5);                           // bf16[B, 256, 768]
+        d_mid8[e] = roundTo<bf16>(d_out8[j][e] + cast5);                        // bf16[B, 256, 768]
         const float cast6 = d_mid8[e];                                          // f32[B, 256, 768]
-        d_proj_bias_sum[e] += cast6;
+        d_proj_bias_sum[j][e] += cast6;
       }
       storeVector(d_mid + row * 768 + c, d_mid8);
     }
   }
   // store, partial sums of this chunk of rows
-  {
-    const int c = thread * 8;
-    #pragma unroll
-    for (int e = 0; e < 8; ++e) {
-      partials2[unit * 768 + c + e] = sum_sum[e];
-    }
-  }
-  {
-    const int c = thread * 8;
-    #pragma unroll
-    for (int e = 0; e < 8; ++e) {
-      partials3[unit * 768 + c + e] = sum_sum2[e];
-    }
-  }
-  {
-    const int c = thread * 8;
-    #pragma unroll
-    for (int e = 0; e < 8; ++e) {
-      d_proj_bias_partials[unit * 768 + c + e] = d_proj_bias_sum[e];
-    }
-  }
+  storeColumnSums<Sum, 4, 8>(partials2 + chunk * 768, 768, sum_sum);
+  storeColumnSums<Sum, 4, 8>(partials3 + chunk * 768, 768, sum_sum2);
+  storeColumnSums<Sum, 4, 8>(d_proj_bias_partials + chunk * 768, 768, d_proj_bias_sum);
 }
 
 // ---- layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_finish ----
@@ -1243,15 +1213,15 @@ layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_rows(const bf16 *d_ln2, c
 //   %cast = cast %d_mid {to = f32}                                            : f32[B, 256, 768]
 //   %d_proj_bias = sum %cast {dims = [0, 1]}                                  : f32[768]
 // 5 ops -> several kernels, this is step 'finish'; reads d_ln2 mid x x2 ln2_weight d_out, writes d_ln2_weight d_ln2_bias d_mid d_proj_bias; saves 7 passes over [B, 256, 768].
-// grid = 24, block = 512, adds ceil(256*B / 16) partial results
-extern "C" __global__ void __launch_bounds__(512)
+// grid = 24, block = 512, adds ceil(256*B / 24) partial results
+extern "C" __global__ void __launch_bounds__(512, 2)
 layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_finish(float *__restrict__ d_ln2_weight, float *__restrict__ d_ln2_bias, float *__restrict__ d_proj_bias2, const float *__restrict__ partials2, const float *__restrict__ partials3, const float *__restrict__ d_proj_bias_partials, i64 B) {
   const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 768;
   // the sums: barriers inside, so for all threads
   const float *const parts[3] = {partials2, partials3, d_proj_bias_partials};
   float totals[3];
-  columnTotals<Sum>(parts, (((256 * B) + 15) / 16), 768, c, exists, totals);
+  columnTotals<Sum>(parts, (((256 * B) + 23) / 24), 768, c, exists, totals);
   const float sum = totals[0];                                                  // f32[768]
   const float sum2 = totals[1];                                                 // f32[768]
   const float d_proj_bias = totals[2];                                          // f32[768]
@@ -1280,39 +1250,24 @@ linear_input_grad__bf16_256_768_v2(const bf16 *__restrict__ d_mid, const bf16 *_
   gemmSimt<GemmTile128, false, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
 }
 
-// ---- split_attention_grad_concat__bf16_256_2304_delta ----
-// split_attention_grad_concat__bf16_256_2304_delta   (attention kernel)
-//   %q, %k, %v = split %qkv {sizes = [768, 768, 768]} : bf16[B, 256, 768], bf16[B, 256, 768], bf16[B, 256, 768]
-//   %d_q, %d_k, %d_v = attention_grad %d_attention, %q, %k, %v, %attention, %x {causal = true, heads = 12} : bf16[B, 256, 768], bf16[B, 256, 768], bf16[B, 256, 768]
-//   %d_qkv = concat %d_q, %d_k, %d_v                  : bf16[B, 256, 2304]
-// 3 ops -> several kernels, this is step 'delta'; reads qkv d_attention attention x, writes d_qkv.
-// grid = ceil(3072*B / 4), block = 128, a warp a row: delta = sum(dy * y); on CUDA cores: the kernel tier is simt
-extern "C" __global__ void __launch_bounds__(128)
-split_attention_grad_concat__bf16_256_2304_delta(const bf16 *__restrict__ d_attention, const bf16 *__restrict__ attention, float *__restrict__ delta, i64 B) {
-  const AttentionShape shape = {B, 12, 12, 256, 256,                            // batch, heads, key heads, queries, keys
-    0.125f, true, -1, nullptr, nullptr};                                        // scale, causal, keys to the left (-1: all), mask, length
-  const HeadView<const bf16> y_view = {attention, 196608, 768, 64};             // strides of batch, token, head
-  const HeadView<const bf16> dy_view = {d_attention, 196608, 768, 64};          // strides of batch, token, head
-  attentionDelta<64>(y_view, dy_view, delta, shape);
-}
-
 // ---- split_attention_grad_concat__bf16_256_2304_dq ----
 // split_attention_grad_concat__bf16_256_2304_dq   (attention kernel)
 //   %q, %k, %v = split %qkv {sizes = [768, 768, 768]} : bf16[B, 256, 768], bf16[B, 256, 768], bf16[B, 256, 768]
 //   %d_q, %d_k, %d_v = attention_grad %d_attention, %q, %k, %v, %attention, %x {causal = true, heads = 12} : bf16[B, 256, 768], bf16[B, 256, 768], bf16[B, 256, 768]
 //   %d_qkv = concat %d_q, %d_k, %d_v                  : bf16[B, 256, 2304]
 // 3 ops -> several kernels, this is step 'dq'; reads qkv d_attention attention x, writes d_qkv.
-// grid = 96*B, block = 128, a block a tile of queries
-extern "C" __global__ void __launch_bounds__(128)
-split_attention_grad_concat__bf16_256_2304_dq(const bf16 *__restrict__ qkv, const bf16 *__restrict__ d_attention, const float *__restrict__ x, bf16 *__restrict__ d_qkv, const float *__restrict__ delta, i64 B) {
+// grid = 48*B, block = 128, 55552 bytes of shared memory, a block a tile of queries, on tensor cores
+extern "C" __global__ void __launch_bounds__(128, 3)
+split_attention_grad_concat__bf16_256_2304_dq(const bf16 *__restrict__ qkv, const bf16 *__restrict__ d_attention, const bf16 *__restrict__ attention, const float *__restrict__ x, bf16 *__restrict__ d_qkv, float *__restrict__ delta, i64 B) {
   const AttentionShape shape = {B, 12, 12, 256, 256,                            // batch, heads, key heads, queries, keys
     0.125f, true, -1, nullptr, nullptr};                                        // scale, causal, keys to the left (-1: all), mask, length
   const HeadView<const bf16> q_view = {qkv, 589824, 2304, 64};                  // strides of batch, token, head
   const HeadView<const bf16> k_view = {qkv + 768, 589824, 2304, 64};            // strides of batch, token, head
   const HeadView<const bf16> v_view = {qkv + 1536, 589824, 2304, 64};           // strides of batch, token, head
   const HeadView<const bf16> dy_view = {d_attention, 196608, 768, 64};          // strides of batch, token, head
+  const HeadView<const bf16> y_view = {attention, 196608, 768, 64};             // strides of batch, token, head
   const HeadView<bf16> dq_view = {d_qkv, 589824, 2304, 64};                     // strides of batch, token, head
-  attentionQueryGrad<64, false>(q_view, k_view, v_view, dy_view, dq_view, x, delta, shape);
+  attentionQueryGradMma<64>(q_view, k_view, v_view, y_view, dy_view, dq_view, x, delta, shape);
 }
 
 // ---- split_attention_grad_concat__bf16_256_2304_dkv ----
@@ -1321,8 +1276,8 @@ split_attention_grad_concat__bf16_256_2304_dq(const bf16 *__restrict__ qkv, cons
 //   %d_q, %d_k, %d_v = attention_grad %d_attention, %q, %k, %v, %attention, %x {causal = true, heads = 12} : bf16[B, 256, 768], bf16[B, 256, 768], bf16[B, 256, 768]
 //   %d_qkv = concat %d_q, %d_k, %d_v                  : bf16[B, 256, 2304]
 // 3 ops -> several kernels, this is step 'dkv'; reads qkv d_attention attention x, writes d_qkv.
-// grid = 96*B, block = 128, a block a tile of keys
-extern "C" __global__ void __launch_bounds__(128)
+// grid = 48*B, block = 128, 56320 bytes of shared memory, a block a tile of keys, on tensor cores
+extern "C" __global__ void __launch_bounds__(128, 3)
 split_attention_grad_concat__bf16_256_2304_dkv(const bf16 *__restrict__ qkv, const bf16 *__restrict__ d_attention, const float *__restrict__ x, bf16 *__restrict__ d_qkv, const float *__restrict__ delta, i64 B) {
   const AttentionShape shape = {B, 12, 12, 256, 256,                            // batch, heads, key heads, queries, keys
     0.125f, true, -1, nullptr, nullptr};                                        // scale, causal, keys to the left (-1: all), mask, length
@@ -1332,7 +1287,7 @@ split_attention_grad_concat__bf16_256_2304_dkv(const bf16 *__restrict__ qkv, con
   const HeadView<const bf16> dy_view = {d_attention, 196608, 768, 64};          // strides of batch, token, head
   const HeadView<bf16> dk_view = {d_qkv + 768, 589824, 2304, 64};               // strides of batch, token, head
   const HeadView<bf16> dv_view = {d_qkv + 1536, 589824, 2304, 64};              // strides of batch, token, head
-  attentionKeyGrad<64, false>(q_view, k_view, v_view, dy_view, dk_view, dv_view, x, delta, shape);
+  attentionKeyGradMma<64>(q_view, k_view, v_view, dy_view, dk_view, dv_view, x, delta, shape);
 }
 
 // ---- linear_weight_grad__f32_768_768 ----
@@ -1425,7 +1380,7 @@ sum__f32_2304_rows(const bf16 *__restrict__ d_qkv, float *__restrict__ d_qkv_bia
 //   %d_qkv_bias = sum %cast {dims = [0, 1]} : f32[2304]
 // 2 ops -> several kernels, this is step 'finish'; reads d_qkv, writes d_qkv_bias; saves 2 passes over [B, 256, 2304].
 // grid = 72, block = 512, adds ceil(256*B / 64) partial results
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 2)
 sum__f32_2304_finish(float *__restrict__ d_qkv_bias2, const float *__restrict__ d_qkv_bias_partials, i64 B) {
   const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 2304;
@@ -1446,43 +1401,47 @@ sum__f32_2304_finish(float *__restrict__ d_qkv_bias2, const float *__restrict__ 
 //   %d_embedded = add %d_mid, %d_embedded_part                                          : bf16[B, 256, 768]
 //   %d_embedded2 = cast %d_embedded {to = f32}                                          : f32[B, 256, 768]
 // 4 ops -> several kernels, this is step 'rows'; reads d_ln1 embedded x x2 ln1_weight d_mid, writes d_ln1_weight d_ln1_bias d_embedded2; saves 6 passes over [B, 256, 768].
-// grid = ceil(256*B / 16), block = 96, a block a row, 16 rows one after another; the row stays in registers
-extern "C" __global__ void __launch_bounds__(96)
+// grid = ceil(256*B / 24), block = 128, a warp a row, 6 rows one after another; the row stays in registers
+extern "C" __global__ void __launch_bounds__(128, 3)
 layer_norm_grad_layer_norm_param_grad_add__f32_768_rows(const bf16 *__restrict__ d_ln1, const bf16 *__restrict__ embedded, const float *__restrict__ x2, const float *__restrict__ x2_3, const float *__restrict__ ln1_weight, const bf16 *__restrict__ d_mid, float *__restrict__ d_embedded2, float *__restrict__ partials2, float *__restrict__ partials3, i64 B) {
-  const i64 unit = blockIdx.x; // a block a row
-  const int thread = threadIdx.x;
-  const i64 firstRow = unit * 16;
-  const i64 endRow = firstRow + 16 < (256 * B) ? firstRow + 16 : (256 * B);
-  float sum_sum[8];                                                             // this thread's columns
+  const i64 chunk = blockIdx.x;
+  const int warp = threadIdx.x / 32, thread = threadIdx.x % 32; // a warp a row
+  const i64 firstRow = chunk * 24;
+  const i64 endRow = firstRow + 24 < (256 * B) ? firstRow + 24 : (256 * B);
+  float sum_sum[3][8];                                                          // this thread's columns, turn by turn
+  for (int j = 0; j < 3; ++j)
     for (int e = 0; e < 8; ++e)
-      sum_sum[e] = Sum::identity<float>();
-  float sum_sum2[8];                                                            // this thread's columns
+      sum_sum[j][e] = Sum::identity<float>();
+  float sum_sum2[3][8];                                                         // this thread's columns, turn by turn
+  for (int j = 0; j < 3; ++j)
     for (int e = 0; e < 8; ++e)
-      sum_sum2[e] = Sum::identity<float>();
-  for (i64 row = firstRow; row < endRow; ++row) {
+      sum_sum2[j][e] = Sum::identity<float>();
+  for (i64 row = firstRow + warp; row < endRow; row += 4) {
     // load
-    float d_ln18[8];                                                            // this thread's columns
-    float embedded8[8];                                                         // this thread's columns
-    float d_mid8[8];                                                            // this thread's columns
-    {
-      const int c = thread * 8;
-      loadVector(d_ln1 + row * 768 + c, d_ln18);
-      loadVector(embedded + row * 768 + c, embedded8);
-      loadVector(d_mid + row * 768 + c, d_mid8);
+    float d_ln18[3][8];                                                         // this thread's columns, turn by turn
+    float embedded8[3][8];                                                      // this thread's columns, turn by turn
+    float d_mid8[3][8];                                                         // this thread's columns, turn by turn
+    #pragma unroll
+    for (int j = 0; j < 3; ++j) {
+      const int c = (j * 32 + thread) * 8;
+      loadVector(d_ln1 + row * 768 + c, d_ln18[j]);
+      loadVector(embedded + row * 768 + c, embedded8[j]);
+      loadVector(d_mid + row * 768 + c, d_mid8[j]);
     }
     const float x = load(x2 + row);
     const float x2_2 = load(x2_3 + row);
     // sweep 0
     float sum_acc = Sum::identity<float>();
     float sum_acc2 = Sum::identity<float>();
-    {
-      const int c = thread * 8;
+    #pragma unroll
+    for (int j = 0; j < 3; ++j) {
+      const int c = (j * 32 + thread) * 8;
       float ln1_weight8[8];
       loadVector(ln1_weight + c, ln1_weight8);
       #pragma unroll
       for (int e = 0; e < 8; ++e) {
-        const float cast = d_ln18[e];                                           // f32[B, 256, 768]
-        const float cast2 = embedded8[e];                                       // f32[B, 256, 768]
+        const float cast = d_ln18[j][e];                                        // f32[B, 256, 768]
+        const float cast2 = embedded8[j][e];                                    // f32[B, 256, 768]
         const float sub = cast2 - x;                                            // f32[B, 256, 768]
         const float mul = sub * x2_2;                                           // f32[B, 256, 768]
         const float mul2 = cast * ln1_weight8[e];                               // f32[B, 256, 768]
@@ -1490,26 +1449,25 @@ layer_norm_grad_layer_norm_param_grad_add__f32_768_rows(const bf16 *__restrict__
         const float mul4 = cast * mul;                                          // f32[B, 256, 768]
         sum_acc += mul3;
         sum_acc2 += mul2;
-        sum_sum[e] += mul4;
-        sum_sum2[e] += cast;
+        sum_sum[j][e] += mul4;
+        sum_sum2[j][e] += cast;
       }
     }
-    float all[2] = {sum_acc, sum_acc2};
-    blockReduceAll<Sum>(all);
-    sum_acc = all[0];
-    sum_acc2 = all[1];
+    sum_acc = warpReduce<Sum>(sum_acc);
+    sum_acc2 = warpReduce<Sum>(sum_acc2);
     const float div = sum_acc / 768.0f;                                         // f32[B, 256, 1]
     const float div2 = sum_acc2 / 768.0f;                                       // f32[B, 256, 1]
     // sweep 1
-    {
-      const int c = thread * 8;
+    #pragma unroll
+    for (int j = 0; j < 3; ++j) {
+      const int c = (j * 32 + thread) * 8;
       float ln1_weight8_2[8];
       loadVector(ln1_weight + c, ln1_weight8_2);
       float d_embedded28[8];
       #pragma unroll
       for (int e = 0; e < 8; ++e) {
-        const float cast3 = d_ln18[e];                                          // f32[B, 256, 768]
-        const float cast4 = embedded8[e];                                       // f32[B, 256, 768]
+        const float cast3 = d_ln18[j][e];                                       // f32[B, 256, 768]
+        const float cast4 = embedded8[j][e];                                    // f32[B, 256, 768]
         const float sub2 = cast4 - x;                                           // f32[B, 256, 768]
         const float mul5 = sub2 * x2_2;                                         // f32[B, 256, 768]
         const float mul6 = cast3 * ln1_weight8_2[e];                            // f32[B, 256, 768]
@@ -1518,27 +1476,15 @@ layer_norm_grad_layer_norm_param_grad_add__f32_768_rows(const bf16 *__restrict__
         const float sub4 = sub3 - mul7;                                         // f32[B, 256, 768]
         const float mul8 = x2_2 * sub4;                                         // f32[B, 256, 768]
         const float cast5 = roundTo<bf16>(mul8);                                // bf16[B, 256, 768]
-        const float d_embedded = roundTo<bf16>(d_mid8[e] + cast5);              // bf16[B, 256, 768]
+        const float d_embedded = roundTo<bf16>(d_mid8[j][e] + cast5);           // bf16[B, 256, 768]
         d_embedded28[e] = d_embedded;                                           // f32[B, 256, 768]
       }
       storeVector(d_embedded2 + row * 768 + c, d_embedded28);
     }
   }
   // store, partial sums of this chunk of rows
-  {
-    const int c = thread * 8;
-    #pragma unroll
-    for (int e = 0; e < 8; ++e) {
-      partials2[unit * 768 + c + e] = sum_sum[e];
-    }
-  }
-  {
-    const int c = thread * 8;
-    #pragma unroll
-    for (int e = 0; e < 8; ++e) {
-      partials3[unit * 768 + c + e] = sum_sum2[e];
-    }
-  }
+  storeColumnSums<Sum, 4, 8>(partials2 + chunk * 768, 768, sum_sum);
+  storeColumnSums<Sum, 4, 8>(partials3 + chunk * 768, 768, sum_sum2);
 }
 
 // ---- layer_norm_grad_layer_norm_param_grad_add__f32_768_finish ----
@@ -1548,15 +1494,15 @@ layer_norm_grad_layer_norm_param_grad_add__f32_768_rows(const bf16 *__restrict__
 //   %d_embedded = add %d_mid, %d_embedded_part                                          : bf16[B, 256, 768]
 //   %d_embedded2 = cast %d_embedded {to = f32}                                          : f32[B, 256, 768]
 // 4 ops -> several kernels, this is step 'finish'; reads d_ln1 embedded x x2 ln1_weight d_mid, writes d_ln1_weight d_ln1_bias d_embedded2; saves 6 passes over [B, 256, 768].
-// grid = 24, block = 512, adds ceil(256*B / 16) partial results
-extern "C" __global__ void __launch_bounds__(512)
+// grid = 24, block = 512, adds ceil(256*B / 24) partial results
+extern "C" __global__ void __launch_bounds__(512, 2)
 layer_norm_grad_layer_norm_param_grad_add__f32_768_finish(float *__restrict__ d_ln1_weight, float *__restrict__ d_ln1_bias, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
   const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 768;
   // the sums: barriers inside, so for all threads
   const float *const parts[2] = {partials2, partials3};
   float totals[2];
-  columnTotals<Sum>(parts, (((256 * B) + 15) / 16), 768, c, exists, totals);
+  columnTotals<Sum>(parts, (((256 * B) + 23) / 24), 768, c, exists, totals);
   const float sum = totals[0];                                                  // f32[768]
   const float sum2 = totals[1];                                                 // f32[768]
   if (exists && threadIdx.x < 32) {
@@ -1600,7 +1546,7 @@ sum__f32_256_768_rows(const float *__restrict__ d_embedded, float *__restrict__ 
 //   %d_pos_weight = sum %d_embedded {dims = [0]} : f32[256, 768]
 // 1 op -> several kernels, this is step 'finish'; reads d_embedded, writes d_pos_weight.
 // grid = 6144, block = 512, adds ceil(B / 128) partial results
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 2)
 sum__f32_256_768_finish(float *__restrict__ d_pos_weight2, const float *__restrict__ d_pos_weight_partials, i64 B) {
   const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 196608;
@@ -1614,45 +1560,37 @@ sum__f32_256_768_finish(float *__restrict__ d_pos_weight2, const float *__restri
   }
 }
 
-// ---- embedding_grad__f32_96_768_count ----
-// embedding_grad__f32_96_768_count   (scatter kernel)
-//   %d_emb_weight = embedding_grad %d_embedded, %tokens {rows = [96]} : f32[96, 768]
-// 1 op -> several kernels, this is step 'count'; reads d_embedded tokens, writes d_emb_weight.
-// grid = 1, block = 1024, where the positions of each row of the table begin
-extern "C" __global__ void __launch_bounds__(1024)
-embedding_grad__f32_96_768_count(const i32 *__restrict__ tokens, u32 *__restrict__ offsets, u32 *__restrict__ cursors, i64 B) {
-  gatherOffsets(tokens, (256 * B), 96, offsets, cursors);
-}
-
-// ---- embedding_grad__f32_96_768_place ----
-// embedding_grad__f32_96_768_place   (scatter kernel)
-//   %d_emb_weight = embedding_grad %d_embedded, %tokens {rows = [96]} : f32[96, 768]
-// 1 op -> several kernels, this is step 'place'; reads d_embedded tokens, writes d_emb_weight.
-// grid = ceil(256*B / 256), block = 256, positions by row, in any order
-extern "C" __global__ void __launch_bounds__(256)
-embedding_grad__f32_96_768_place(const i32 *__restrict__ tokens, u32 *__restrict__ cursors, u32 *__restrict__ unsorted, i64 B) {
-  gatherScatter(tokens, (256 * B), 96, cursors, unsorted);
-}
-
 // ---- embedding_grad__f32_96_768_order ----
 // embedding_grad__f32_96_768_order   (scatter kernel)
 //   %d_emb_weight = embedding_grad %d_embedded, %tokens {rows = [96]} : f32[96, 768]
 // 1 op -> several kernels, this is step 'order'; reads d_embedded tokens, writes d_emb_weight.
-// grid = ceil(256*B / 256), block = 256, positions of a row ascending
-extern "C" __global__ void __launch_bounds__(256)
-embedding_grad__f32_96_768_order(const i32 *__restrict__ tokens, const u32 *__restrict__ offsets, const u32 *__restrict__ unsorted, u32 *__restrict__ positions) {
-  gatherSort(tokens, 96, offsets, unsorted, positions);
+// grid = 12, block = 1024, a block for 8 rows of the table
+extern "C" __global__ void __launch_bounds__(1024)
+embedding_grad__f32_96_768_order(const i32 *__restrict__ tokens, u32 *__restrict__ offsets, u32 *__restrict__ positions, u32 *__restrict__ found, i64 B) {
+  gatherOrder<8>(tokens, (256 * B), 96, offsets, positions, found);
+}
+
+// ---- embedding_grad__f32_96_768_parts ----
+// embedding_grad__f32_96_768_parts   (scatter kernel)
+//   %d_emb_weight = embedding_grad %d_embedded, %tokens {rows = [96]} : f32[96, 768]
+// 1 op -> several kernels, this is step 'parts'; reads d_embedded tokens, writes d_emb_weight.
+// grid = 1536, block = 768, up to 16 blocks a row of the table
+extern "C" __global__ void __launch_bounds__(768)
+embedding_grad__f32_96_768_parts(const float *__restrict__ d_embedded, const u32 *__restrict__ offsets, const u32 *__restrict__ positions, float *__restrict__ partials2) {
+  gatherPartSums<16, 4, 192, 4>(d_embedded, 96, 768, offsets, positions, partials2);
 }
 
 // ---- embedding_grad__f32_96_768_add ----
 // embedding_grad__f32_96_768_add   (scatter kernel)
 //   %d_emb_weight = embedding_grad %d_embedded, %tokens {rows = [96]} : f32[96, 768]
 // 1 op -> several kernels, this is step 'add'; reads d_embedded tokens, writes d_emb_weight.
-// grid = 96, block = 256, a block a row of the table
-extern "C" __global__ void __launch_bounds__(256)
-embedding_grad__f32_96_768_add(const float *__restrict__ d_embedded, float *__restrict__ d_emb_weight, const u32 *__restrict__ offsets, const u32 *__restrict__ positions) {
-  const auto put = [=](i64 row, i64 column, float sum) { store(d_emb_weight + row * 768 + column, sum); };
-  gatherRowSums(d_embedded, 768, offsets, positions, put);
+// grid = 96, block = 192, a block a row of the table
+extern "C" __global__ void __launch_bounds__(192)
+embedding_grad__f32_96_768_add(float *__restrict__ d_emb_weight, const u32 *__restrict__ offsets, const float *__restrict__ partials2) {
+  const auto put = [=](i64 row, i64 column, const float (&sums)[4]) {
+    storeVector(d_emb_weight + row * 768 + column, sums);
+  };
+  gatherPartTotals<16, 192, 4>(partials2, 96, 768, offsets, put);
 }
 
 // ---- add__i32 ----

@@ -7,9 +7,8 @@
 // grid = ceil(32*B / 4), block = 128, a warp a row; the row stays in registers
 extern "C" __global__ void __launch_bounds__(128)
 embedding_add_layer_norm__f32_32_64(const float *__restrict__ emb_weight, const i32 *__restrict__ tokens, const float *__restrict__ pos_weight, const float *__restrict__ ln1_weight, const float *__restrict__ ln1_bias, float *__restrict__ embedded, float *__restrict__ ln1, i64 B) {
-  const i64 unit = (i64)blockIdx.x * 4 + threadIdx.x / 32; // a warp a row
+  const i64 row = (i64)blockIdx.x * 4 + threadIdx.x / 32; // a warp a row
   const int thread = threadIdx.x % 32;
-  const i64 row = unit;
   if (row >= (32 * B)) return; // whole warps
   // load
   float v4[4];                                                                  // this thread's columns
@@ -147,9 +146,8 @@ linear_add__f32_32_64(const float *__restrict__ attention, const float *__restri
 // grid = ceil(32*B / 4), block = 128, a warp a row; the row stays in registers
 extern "C" __global__ void __launch_bounds__(128)
 layer_norm__f32_32_64(const float *mid, const float *__restrict__ ln2_weight, const float *__restrict__ ln2_bias, float *ln2, i64 B) {
-  const i64 unit = (i64)blockIdx.x * 4 + threadIdx.x / 32; // a warp a row
+  const i64 row = (i64)blockIdx.x * 4 + threadIdx.x / 32; // a warp a row
   const int thread = threadIdx.x % 32;
-  const i64 row = unit;
   if (row >= (32 * B)) return; // whole warps
   // load
   float mid4[4];                                                                // this thread's columns
@@ -274,17 +272,16 @@ linear__f32_32_96(const float *__restrict__ ln_f, const float *__restrict__ head
 // cross_entropy__f32_rows   (row kernel)
 //   %loss, %cross_entropy, %cross_entropy2 = cross_entropy %logits, %targets : f32[], f32[B, 32, 1], f32[]
 // 1 op -> several kernels, this is step 'rows'; reads logits targets, writes loss; saves 1 passes over [B, 32, 1].
-// grid = ceil(32*B / 64), block = 128, a warp a row, 16 rows one after another; the row stays in registers
+// grid = ceil(32*B / 16), block = 128, a warp a row, 4 rows one after another; the row stays in registers
 extern "C" __global__ void __launch_bounds__(128)
 cross_entropy__f32_rows(const float *__restrict__ logits, const i32 *__restrict__ targets, float *__restrict__ partials2, float *__restrict__ partials3, i64 B) {
-  const i64 unit = (i64)blockIdx.x * 4 + threadIdx.x / 32; // a warp a row
-  const int thread = threadIdx.x % 32;
-  const i64 firstRow = unit * 16;
+  const i64 chunk = blockIdx.x;
+  const int warp = threadIdx.x / 32, thread = threadIdx.x % 32; // a warp a row
+  const i64 firstRow = chunk * 16;
   const i64 endRow = firstRow + 16 < (32 * B) ? firstRow + 16 : (32 * B);
-  if (firstRow >= (32 * B)) return; // whole warps
   float sum_sum = Sum::identity<float>();
   float sum_sum2 = Sum::identity<float>();
-  for (i64 row = firstRow; row < endRow; ++row) {
+  for (i64 row = firstRow + warp; row < endRow; row += 4) {
     // load
     float logits4[4];                                                           // this thread's columns
     {
@@ -336,8 +333,12 @@ cross_entropy__f32_rows(const float *__restrict__ logits, const i32 *__restrict_
     sum_sum2 += cast;
   }
   // store, partial sums of this chunk of rows
-  if (thread == 0) partials2[unit] = sum_sum;
-  if (thread == 0) partials3[unit] = sum_sum2;
+  if (thread > 0) sum_sum = Sum::identity<float>();
+  sum_sum = blockReduce<Sum>(sum_sum);
+  if (threadIdx.x == 0) partials2[chunk] = sum_sum;
+  if (thread > 0) sum_sum2 = Sum::identity<float>();
+  sum_sum2 = blockReduce<Sum>(sum_sum2);
+  if (threadIdx.x == 0) partials3[chunk] = sum_sum2;
 }
 
 // ---- cross_entropy__f32_finish ----
@@ -345,7 +346,7 @@ cross_entropy__f32_rows(const float *__restrict__ logits, const i32 *__restrict_
 //   %loss, %cross_entropy, %cross_entropy2 = cross_entropy %logits, %targets : f32[], f32[B, 32, 1], f32[]
 // 1 op -> several kernels, this is step 'finish'; reads logits targets, writes loss; saves 1 passes over [B, 32, 1].
 // grid = 1, block = 512, adds ceil(32*B / 16) partial results
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 2)
 cross_entropy__f32_finish(float *__restrict__ loss, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
   // the sums: barriers inside, so for all threads
   const float sum = scalarTotal<Sum>(partials2, (((32 * B) + 15) / 16));        // f32[]
@@ -366,9 +367,8 @@ cross_entropy__f32_finish(float *__restrict__ loss, const float *__restrict__ pa
 // grid = ceil(32*B / 4), block = 128, a warp a row; the row stays in registers
 extern "C" __global__ void __launch_bounds__(128)
 embedding_add_layer_norm__f32_32_64_v2(const float *__restrict__ emb_weight, const i32 *__restrict__ tokens, const float *__restrict__ pos_weight, const float *__restrict__ ln1_weight, const float *__restrict__ ln1_bias, float *__restrict__ embedded, float *__restrict__ ln1, float *__restrict__ layer_norm, float *__restrict__ layer_norm2, i64 B) {
-  const i64 unit = (i64)blockIdx.x * 4 + threadIdx.x / 32; // a warp a row
+  const i64 row = (i64)blockIdx.x * 4 + threadIdx.x / 32; // a warp a row
   const int thread = threadIdx.x % 32;
-  const i64 row = unit;
   if (row >= (32 * B)) return; // whole warps
   // load
   float v4[4];                                                                  // this thread's columns
@@ -472,9 +472,8 @@ split_attention__f32_32_64_v2(const float *__restrict__ qkv, float *__restrict__
 // grid = ceil(32*B / 4), block = 128, a warp a row; the row stays in registers
 extern "C" __global__ void __launch_bounds__(128)
 layer_norm__f32_32_64_v2(const float *mid, const float *__restrict__ ln2_weight, const float *__restrict__ ln2_bias, float *ln2, float *__restrict__ layer_norm, float *__restrict__ layer_norm2, i64 B) {
-  const i64 unit = (i64)blockIdx.x * 4 + threadIdx.x / 32; // a warp a row
+  const i64 row = (i64)blockIdx.x * 4 + threadIdx.x / 32; // a warp a row
   const int thread = threadIdx.x % 32;
-  const i64 row = unit;
   if (row >= (32 * B)) return; // whole warps
   // load
   float mid4[4];                                                                // this thread's columns
@@ -568,17 +567,16 @@ linear_gelu__f32_32_256_v2(const float *__restrict__ ln2, const float *__restric
 // cross_entropy__f32_rows_v2   (row kernel)
 //   %loss, %cross_entropy, %cross_entropy2 = cross_entropy %logits, %targets : f32[], f32[B, 32, 1], f32[]
 // 1 op -> several kernels, this is step 'rows'; reads logits targets, writes loss cross_entropy cross_entropy2.
-// grid = ceil(32*B / 64), block = 128, a warp a row, 16 rows one after another; the row stays in registers
+// grid = ceil(32*B / 16), block = 128, a warp a row, 4 rows one after another; the row stays in registers
 extern "C" __global__ void __launch_bounds__(128)
 cross_entropy__f32_rows_v2(const float *__restrict__ logits, const i32 *__restrict__ targets, float *__restrict__ cross_entropy, float *__restrict__ partials2, float *__restrict__ partials3, i64 B) {
-  const i64 unit = (i64)blockIdx.x * 4 + threadIdx.x / 32; // a warp a row
-  const int thread = threadIdx.x % 32;
-  const i64 firstRow = unit * 16;
+  const i64 chunk = blockIdx.x;
+  const int warp = threadIdx.x / 32, thread = threadIdx.x % 32; // a warp a row
+  const i64 firstRow = chunk * 16;
   const i64 endRow = firstRow + 16 < (32 * B) ? firstRow + 16 : (32 * B);
-  if (firstRow >= (32 * B)) return; // whole warps
   float sum_sum = Sum::identity<float>();
   float sum_sum2 = Sum::identity<float>();
-  for (i64 row = firstRow; row < endRow; ++row) {
+  for (i64 row = firstRow + warp; row < endRow; row += 4) {
     // load
     float logits4[4];                                                           // this thread's columns
     {
@@ -634,8 +632,12 @@ cross_entropy__f32_rows_v2(const float *__restrict__ logits, const i32 *__restri
     sum_sum2 += cast;
   }
   // store, partial sums of this chunk of rows
-  if (thread == 0) partials2[unit] = sum_sum;
-  if (thread == 0) partials3[unit] = sum_sum2;
+  if (thread > 0) sum_sum = Sum::identity<float>();
+  sum_sum = blockReduce<Sum>(sum_sum);
+  if (threadIdx.x == 0) partials2[chunk] = sum_sum;
+  if (thread > 0) sum_sum2 = Sum::identity<float>();
+  sum_sum2 = blockReduce<Sum>(sum_sum2);
+  if (threadIdx.x == 0) partials3[chunk] = sum_sum2;
 }
 
 // ---- cross_entropy__f32_finish_v2 ----
@@ -643,7 +645,7 @@ cross_entropy__f32_rows_v2(const float *__restrict__ logits, const i32 *__restri
 //   %loss, %cross_entropy, %cross_entropy2 = cross_entropy %logits, %targets : f32[], f32[B, 32, 1], f32[]
 // 1 op -> several kernels, this is step 'finish'; reads logits targets, writes loss cross_entropy cross_entropy2.
 // grid = 1, block = 512, adds ceil(32*B / 16) partial results
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 2)
 cross_entropy__f32_finish_v2(float *__restrict__ loss, float *__restrict__ cross_entropy2, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
   // the sums: barriers inside, so for all threads
   const float sum = scalarTotal<Sum>(partials2, (((32 * B) + 15) / 16));        // f32[]
@@ -737,24 +739,23 @@ linear_weight_grad__f32_96_64(const float *__restrict__ d_logits, const float *_
 //   %d_ln_f_weight, %d_ln_f_bias = layer_norm_param_grad %d_ln_f, %out, %x, %x2 : f32[64], f32[64]
 //   %d_fc2_bias = sum %d_out {dims = [0, 1]}                                    : f32[64]
 // 3 ops -> several kernels, this is step 'rows'; reads d_ln_f out x x2 ln_f_weight, writes d_out d_ln_f_weight d_ln_f_bias d_fc2_bias; saves 3 passes over [B, 32, 64].
-// grid = ceil(32*B / 64), block = 128, a warp a row, 16 rows one after another; the row stays in registers
+// grid = ceil(32*B / 24), block = 128, a warp a row, 6 rows one after another; the row stays in registers
 extern "C" __global__ void __launch_bounds__(128)
 layer_norm_grad_layer_norm_param_grad_sum__f32_32_64_rows(const float *d_ln_f, const float *out, const float *__restrict__ x2, const float *__restrict__ x2_3, const float *__restrict__ ln_f_weight, float *d_out, float *__restrict__ partials2, float *__restrict__ partials3, float *__restrict__ d_fc2_bias_partials, i64 B) {
-  const i64 unit = (i64)blockIdx.x * 4 + threadIdx.x / 32; // a warp a row
-  const int thread = threadIdx.x % 32;
-  const i64 firstRow = unit * 16;
-  const i64 endRow = firstRow + 16 < (32 * B) ? firstRow + 16 : (32 * B);
-  if (firstRow >= (32 * B)) return; // whole warps
+  const i64 chunk = blockIdx.x;
+  const int warp = threadIdx.x / 32, thread = threadIdx.x % 32; // a warp a row
+  const i64 firstRow = chunk * 24;
+  const i64 endRow = firstRow + 24 < (32 * B) ? firstRow + 24 : (32 * B);
   float sum_sum[4];                                                             // this thread's columns
-    for (int e = 0; e < 4; ++e)
-      sum_sum[e] = Sum::identity<float>();
+  for (int e = 0; e < 4; ++e)
+    sum_sum[e] = Sum::identity<float>();
   float sum_sum2[4];                                                            // this thread's columns
-    for (int e = 0; e < 4; ++e)
-      sum_sum2[e] = Sum::identity<float>();
+  for (int e = 0; e < 4; ++e)
+    sum_sum2[e] = Sum::identity<float>();
   float d_fc2_bias_sum[4];                                                      // this thread's columns
-    for (int e = 0; e < 4; ++e)
-      d_fc2_bias_sum[e] = Sum::identity<float>();
-  for (i64 row = firstRow; row < endRow; ++row) {
+  for (int e = 0; e < 4; ++e)
+    d_fc2_bias_sum[e] = Sum::identity<float>();
+  for (i64 row = firstRow + warp; row < endRow; row += 4) {
     // load
     float out4[4];                                                              // this thread's columns
     float d_ln_f4[4];                                                           // this thread's columns
@@ -816,33 +817,9 @@ layer_norm_grad_layer_norm_param_grad_sum__f32_32_64_rows(const float *d_ln_f, c
     }
   }
   // store, partial sums of this chunk of rows
-  {
-    const int c = thread * 4;
-    if (c < 64) {
-      #pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        partials2[unit * 64 + c + e] = sum_sum[e];
-      }
-    }
-  }
-  {
-    const int c = thread * 4;
-    if (c < 64) {
-      #pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        partials3[unit * 64 + c + e] = sum_sum2[e];
-      }
-    }
-  }
-  {
-    const int c = thread * 4;
-    if (c < 64) {
-      #pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        d_fc2_bias_partials[unit * 64 + c + e] = d_fc2_bias_sum[e];
-      }
-    }
-  }
+  storeColumnSums<Sum, 4, 4>(partials2 + chunk * 64, 64, sum_sum);
+  storeColumnSums<Sum, 4, 4>(partials3 + chunk * 64, 64, sum_sum2);
+  storeColumnSums<Sum, 4, 4>(d_fc2_bias_partials + chunk * 64, 64, d_fc2_bias_sum);
 }
 
 // ---- layer_norm_grad_layer_norm_param_grad_sum__f32_32_64_finish ----
@@ -851,15 +828,15 @@ layer_norm_grad_layer_norm_param_grad_sum__f32_32_64_rows(const float *d_ln_f, c
 //   %d_ln_f_weight, %d_ln_f_bias = layer_norm_param_grad %d_ln_f, %out, %x, %x2 : f32[64], f32[64]
 //   %d_fc2_bias = sum %d_out {dims = [0, 1]}                                    : f32[64]
 // 3 ops -> several kernels, this is step 'finish'; reads d_ln_f out x x2 ln_f_weight, writes d_out d_ln_f_weight d_ln_f_bias d_fc2_bias; saves 3 passes over [B, 32, 64].
-// grid = 2, block = 512, adds ceil(32*B / 16) partial results
-extern "C" __global__ void __launch_bounds__(512)
+// grid = 2, block = 512, adds ceil(32*B / 24) partial results
+extern "C" __global__ void __launch_bounds__(512, 2)
 layer_norm_grad_layer_norm_param_grad_sum__f32_32_64_finish(float *__restrict__ d_ln_f_weight, float *__restrict__ d_ln_f_bias, float *__restrict__ d_fc2_bias2, const float *__restrict__ partials2, const float *__restrict__ partials3, const float *__restrict__ d_fc2_bias_partials, i64 B) {
   const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 64;
   // the sums: barriers inside, so for all threads
   const float *const parts[3] = {partials2, partials3, d_fc2_bias_partials};
   float totals[3];
-  columnTotals<Sum>(parts, (((32 * B) + 15) / 16), 64, c, exists, totals);
+  columnTotals<Sum>(parts, (((32 * B) + 23) / 24), 64, c, exists, totals);
   const float sum = totals[0];                                                  // f32[64]
   const float sum2 = totals[1];                                                 // f32[64]
   const float d_fc2_bias = totals[2];                                           // f32[64]
@@ -903,7 +880,7 @@ linear_input_grad_gelu_gelu_grad_sum__f32_32_256_gemm(const float *__restrict__ 
 //   %d_fc1_bias = sum %d_fc1 {dims = [0, 1]}              : f32[256]
 // 4 ops -> several kernels, this is step 'finish'; reads d_out fc2_weight fc1, writes activation d_fc1 d_fc1_bias; saves 4 passes over [B, 32, 256].
 // grid = 8, block = 512, adds ceil(32*B / 128) partial results
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 2)
 linear_input_grad_gelu_gelu_grad_sum__f32_32_256_finish(float *__restrict__ d_fc1_bias2, const float *__restrict__ d_fc1_bias_partials, i64 B) {
   const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 256;
@@ -975,24 +952,23 @@ linear_weight_grad__f32_256_64(const float *__restrict__ d_fc1, const float *__r
 //   %d_mid = add %d_out, %d_mid_part                                          : f32[B, 32, 64]
 //   %d_proj_bias = sum %d_mid {dims = [0, 1]}                                 : f32[64]
 // 4 ops -> several kernels, this is step 'rows'; reads d_ln2 mid x x2 ln2_weight d_out, writes d_ln2_weight d_ln2_bias d_mid d_proj_bias; saves 5 passes over [B, 32, 64].
-// grid = ceil(32*B / 64), block = 128, a warp a row, 16 rows one after another; the row stays in registers
+// grid = ceil(32*B / 24), block = 128, a warp a row, 6 rows one after another; the row stays in registers
 extern "C" __global__ void __launch_bounds__(128)
 layer_norm_grad_layer_norm_param_grad_add_sum__f32_64_rows(const float *d_ln2, const float *mid, const float *__restrict__ x2, const float *__restrict__ x2_3, const float *__restrict__ ln2_weight, const float *d_out, float *d_mid, float *__restrict__ partials2, float *__restrict__ partials3, float *__restrict__ d_proj_bias_partials, i64 B) {
-  const i64 unit = (i64)blockIdx.x * 4 + threadIdx.x / 32; // a warp a row
-  const int thread = threadIdx.x % 32;
-  const i64 firstRow = unit * 16;
-  const i64 endRow = firstRow + 16 < (32 * B) ? firstRow + 16 : (32 * B);
-  if (firstRow >= (32 * B)) return; // whole warps
+  const i64 chunk = blockIdx.x;
+  const int warp = threadIdx.x / 32, thread = threadIdx.x % 32; // a warp a row
+  const i64 firstRow = chunk * 24;
+  const i64 endRow = firstRow + 24 < (32 * B) ? firstRow + 24 : (32 * B);
   float sum_sum[4];                                                             // this thread's columns
-    for (int e = 0; e < 4; ++e)
-      sum_sum[e] = Sum::identity<float>();
+  for (int e = 0; e < 4; ++e)
+    sum_sum[e] = Sum::identity<float>();
   float sum_sum2[4];                                                            // this thread's columns
-    for (int e = 0; e < 4; ++e)
-      sum_sum2[e] = Sum::identity<float>();
+  for (int e = 0; e < 4; ++e)
+    sum_sum2[e] = Sum::identity<float>();
   float d_proj_bias_sum[4];                                                     // this thread's columns
-    for (int e = 0; e < 4; ++e)
-      d_proj_bias_sum[e] = Sum::identity<float>();
-  for (i64 row = firstRow; row < endRow; ++row) {
+  for (int e = 0; e < 4; ++e)
+    d_proj_bias_sum[e] = Sum::identity<float>();
+  for (i64 row = firstRow + warp; row < endRow; row += 4) {
     // load
     float mid4[4];                                                              // this thread's columns
     float d_ln24[4];                                                            // this thread's columns
@@ -1057,33 +1033,9 @@ layer_norm_grad_layer_norm_param_grad_add_sum__f32_64_rows(const float *d_ln2, c
     }
   }
   // store, partial sums of this chunk of rows
-  {
-    const int c = thread * 4;
-    if (c < 64) {
-      #pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        partials2[unit * 64 + c + e] = sum_sum[e];
-      }
-    }
-  }
-  {
-    const int c = thread * 4;
-    if (c < 64) {
-      #pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        partials3[unit * 64 + c + e] = sum_sum2[e];
-      }
-    }
-  }
-  {
-    const int c = thread * 4;
-    if (c < 64) {
-      #pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        d_proj_bias_partials[unit * 64 + c + e] = d_proj_bias_sum[e];
-      }
-    }
-  }
+  storeColumnSums<Sum, 4, 4>(partials2 + chunk * 64, 64, sum_sum);
+  storeColumnSums<Sum, 4, 4>(partials3 + chunk * 64, 64, sum_sum2);
+  storeColumnSums<Sum, 4, 4>(d_proj_bias_partials + chunk * 64, 64, d_proj_bias_sum);
 }
 
 // ---- layer_norm_grad_layer_norm_param_grad_add_sum__f32_64_finish ----
@@ -1093,15 +1045,15 @@ layer_norm_grad_layer_norm_param_grad_add_sum__f32_64_rows(const float *d_ln2, c
 //   %d_mid = add %d_out, %d_mid_part                                          : f32[B, 32, 64]
 //   %d_proj_bias = sum %d_mid {dims = [0, 1]}                                 : f32[64]
 // 4 ops -> several kernels, this is step 'finish'; reads d_ln2 mid x x2 ln2_weight d_out, writes d_ln2_weight d_ln2_bias d_mid d_proj_bias; saves 5 passes over [B, 32, 64].
-// grid = 2, block = 512, adds ceil(32*B / 16) partial results
-extern "C" __global__ void __launch_bounds__(512)
+// grid = 2, block = 512, adds ceil(32*B / 24) partial results
+extern "C" __global__ void __launch_bounds__(512, 2)
 layer_norm_grad_layer_norm_param_grad_add_sum__f32_64_finish(float *__restrict__ d_ln2_weight, float *__restrict__ d_ln2_bias, float *__restrict__ d_proj_bias2, const float *__restrict__ partials2, const float *__restrict__ partials3, const float *__restrict__ d_proj_bias_partials, i64 B) {
   const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 64;
   // the sums: barriers inside, so for all threads
   const float *const parts[3] = {partials2, partials3, d_proj_bias_partials};
   float totals[3];
-  columnTotals<Sum>(parts, (((32 * B) + 15) / 16), 64, c, exists, totals);
+  columnTotals<Sum>(parts, (((32 * B) + 23) / 24), 64, c, exists, totals);
   const float sum = totals[0];                                                  // f32[64]
   const float sum2 = totals[1];                                                 // f32[64]
   const float d_proj_bias = totals[2];                                          // f32[64]
@@ -1270,7 +1222,7 @@ sum__f32_192_rows(const float *__restrict__ d_qkv, float *__restrict__ d_qkv_bia
 //   %d_qkv_bias = sum %d_qkv {dims = [0, 1]} : f32[192]
 // 1 op -> several kernels, this is step 'finish'; reads d_qkv, writes d_qkv_bias.
 // grid = 6, block = 512, adds ceil(32*B / 32) partial results
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 2)
 sum__f32_192_finish(float *__restrict__ d_qkv_bias2, const float *__restrict__ d_qkv_bias_partials, i64 B) {
   const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 192;
@@ -1290,21 +1242,20 @@ sum__f32_192_finish(float *__restrict__ d_qkv_bias2, const float *__restrict__ d
 //   %d_ln1_weight, %d_ln1_bias = layer_norm_param_grad %d_ln1, %embedded, %x, %x2       : f32[64], f32[64]
 //   %d_embedded = add %d_mid, %d_embedded_part                                          : f32[B, 32, 64]
 // 3 ops -> several kernels, this is step 'rows'; reads d_ln1 embedded x x2 ln1_weight d_mid, writes d_ln1_weight d_ln1_bias d_embedded; saves 4 passes over [B, 32, 64].
-// grid = ceil(32*B / 64), block = 128, a warp a row, 16 rows one after another; the row stays in registers
+// grid = ceil(32*B / 24), block = 128, a warp a row, 6 rows one after another; the row stays in registers
 extern "C" __global__ void __launch_bounds__(128)
 layer_norm_grad_layer_norm_param_grad_add__f32_64_rows(const float *d_ln1, const float *embedded, const float *__restrict__ x2, const float *__restrict__ x2_3, const float *__restrict__ ln1_weight, const float *d_mid, float *d_embedded, float *__restrict__ partials2, float *__restrict__ partials3, i64 B) {
-  const i64 unit = (i64)blockIdx.x * 4 + threadIdx.x / 32; // a warp a row
-  const int thread = threadIdx.x % 32;
-  const i64 firstRow = unit * 16;
-  const i64 endRow = firstRow + 16 < (32 * B) ? firstRow + 16 : (32 * B);
-  if (firstRow >= (32 * B)) return; // whole warps
+  const i64 chunk = blockIdx.x;
+  const int warp = threadIdx.x / 32, thread = threadIdx.x % 32; // a warp a row
+  const i64 firstRow = chunk * 24;
+  const i64 endRow = firstRow + 24 < (32 * B) ? firstRow + 24 : (32 * B);
   float sum_sum[4];                                                             // this thread's columns
-    for (int e = 0; e < 4; ++e)
-      sum_sum[e] = Sum::identity<float>();
+  for (int e = 0; e < 4; ++e)
+    sum_sum[e] = Sum::identity<float>();
   float sum_sum2[4];                                                            // this thread's columns
-    for (int e = 0; e < 4; ++e)
-      sum_sum2[e] = Sum::identity<float>();
-  for (i64 row = firstRow; row < endRow; ++row) {
+  for (int e = 0; e < 4; ++e)
+    sum_sum2[e] = Sum::identity<float>();
+  for (i64 row = firstRow + warp; row < endRow; row += 4) {
     // load
     float embedded4[4];                                                         // this thread's columns
     float d_ln14[4];                                                            // this thread's columns
@@ -1368,24 +1319,8 @@ layer_norm_grad_layer_norm_param_grad_add__f32_64_rows(const float *d_ln1, const
     }
   }
   // store, partial sums of this chunk of rows
-  {
-    const int c = thread * 4;
-    if (c < 64) {
-      #pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        partials2[unit * 64 + c + e] = sum_sum[e];
-      }
-    }
-  }
-  {
-    const int c = thread * 4;
-    if (c < 64) {
-      #pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        partials3[unit * 64 + c + e] = sum_sum2[e];
-      }
-    }
-  }
+  storeColumnSums<Sum, 4, 4>(partials2 + chunk * 64, 64, sum_sum);
+  storeColumnSums<Sum, 4, 4>(partials3 + chunk * 64, 64, sum_sum2);
 }
 
 // ---- layer_norm_grad_layer_norm_param_grad_add__f32_64_finish ----
@@ -1394,15 +1329,15 @@ layer_norm_grad_layer_norm_param_grad_add__f32_64_rows(const float *d_ln1, const
 //   %d_ln1_weight, %d_ln1_bias = layer_norm_param_grad %d_ln1, %embedded, %x, %x2       : f32[64], f32[64]
 //   %d_embedded = add %d_mid, %d_embedded_part                                          : f32[B, 32, 64]
 // 3 ops -> several kernels, this is step 'finish'; reads d_ln1 embedded x x2 ln1_weight d_mid, writes d_ln1_weight d_ln1_bias d_embedded; saves 4 passes over [B, 32, 64].
-// grid = 2, block = 512, adds ceil(32*B / 16) partial results
-extern "C" __global__ void __launch_bounds__(512)
+// grid = 2, block = 512, adds ceil(32*B / 24) partial results
+extern "C" __global__ void __launch_bounds__(512, 2)
 layer_norm_grad_layer_norm_param_grad_add__f32_64_finish(float *__restrict__ d_ln1_weight, float *__restrict__ d_ln1_bias, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
   const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 64;
   // the sums: barriers inside, so for all threads
   const float *const parts[2] = {partials2, partials3};
   float totals[2];
-  columnTotals<Sum>(parts, (((32 * B) + 15) / 16), 64, c, exists, totals);
+  columnTotals<Sum>(parts, (((32 * B) + 23) / 24), 64, c, exists, totals);
   const float sum = totals[0];                                                  // f32[64]
   const float sum2 = totals[1];                                                 // f32[64]
   if (exists && threadIdx.x < 32) {
@@ -1446,7 +1381,7 @@ sum__f32_32_64_rows(const float *__restrict__ d_embedded, float *__restrict__ d_
 //   %d_pos_weight = sum %d_embedded {dims = [0]} : f32[32, 64]
 // 1 op -> several kernels, this is step 'finish'; reads d_embedded, writes d_pos_weight.
 // grid = 64, block = 512, adds ceil(B / 128) partial results
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 2)
 sum__f32_32_64_finish(float *__restrict__ d_pos_weight2, const float *__restrict__ d_pos_weight_partials, i64 B) {
   const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
   const bool exists = c < 2048;
@@ -1460,45 +1395,37 @@ sum__f32_32_64_finish(float *__restrict__ d_pos_weight2, const float *__restrict
   }
 }
 
-// ---- embedding_grad__f32_96_64_count ----
-// embedding_grad__f32_96_64_count   (scatter kernel)
-//   %d_emb_weight = embedding_grad %d_embedded, %tokens {rows = [96]} : f32[96, 64]
-// 1 op -> several kernels, this is step 'count'; reads d_embedded tokens, writes d_emb_weight.
-// grid = 1, block = 1024, where the positions of each row of the table begin
-extern "C" __global__ void __launch_bounds__(1024)
-embedding_grad__f32_96_64_count(const i32 *__restrict__ tokens, u32 *__restrict__ offsets, u32 *__restrict__ cursors, i64 B) {
-  gatherOffsets(tokens, (32 * B), 96, offsets, cursors);
-}
-
-// ---- embedding_grad__f32_96_64_place ----
-// embedding_grad__f32_96_64_place   (scatter kernel)
-//   %d_emb_weight = embedding_grad %d_embedded, %tokens {rows = [96]} : f32[96, 64]
-// 1 op -> several kernels, this is step 'place'; reads d_embedded tokens, writes d_emb_weight.
-// grid = ceil(32*B / 256), block = 256, positions by row, in any order
-extern "C" __global__ void __launch_bounds__(256)
-embedding_grad__f32_96_64_place(const i32 *__restrict__ tokens, u32 *__restrict__ cursors, u32 *__restrict__ unsorted, i64 B) {
-  gatherScatter(tokens, (32 * B), 96, cursors, unsorted);
-}
-
 // ---- embedding_grad__f32_96_64_order ----
 // embedding_grad__f32_96_64_order   (scatter kernel)
 //   %d_emb_weight = embedding_grad %d_embedded, %tokens {rows = [96]} : f32[96, 64]
 // 1 op -> several kernels, this is step 'order'; reads d_embedded tokens, writes d_emb_weight.
-// grid = ceil(32*B / 256), block = 256, positions of a row ascending
-extern "C" __global__ void __launch_bounds__(256)
-embedding_grad__f32_96_64_order(const i32 *__restrict__ tokens, const u32 *__restrict__ offsets, const u32 *__restrict__ unsorted, u32 *__restrict__ positions) {
-  gatherSort(tokens, 96, offsets, unsorted, positions);
+// grid = 12, block = 1024, a block for 8 rows of the table
+extern "C" __global__ void __launch_bounds__(1024)
+embedding_grad__f32_96_64_order(const i32 *__restrict__ tokens, u32 *__restrict__ offsets, u32 *__restrict__ positions, u32 *__restrict__ found, i64 B) {
+  gatherOrder<8>(tokens, (32 * B), 96, offsets, positions, found);
+}
+
+// ---- embedding_grad__f32_96_64_parts ----
+// embedding_grad__f32_96_64_parts   (scatter kernel)
+//   %d_emb_weight = embedding_grad %d_embedded, %tokens {rows = [96]} : f32[96, 64]
+// 1 op -> several kernels, this is step 'parts'; reads d_embedded tokens, writes d_emb_weight.
+// grid = 1536, block = 128, up to 16 blocks a row of the table
+extern "C" __global__ void __launch_bounds__(128)
+embedding_grad__f32_96_64_parts(const float *__restrict__ d_embedded, const u32 *__restrict__ offsets, const u32 *__restrict__ positions, float *__restrict__ partials2) {
+  gatherPartSums<16, 4, 32, 4>(d_embedded, 96, 64, offsets, positions, partials2);
 }
 
 // ---- embedding_grad__f32_96_64_add ----
 // embedding_grad__f32_96_64_add   (scatter kernel)
 //   %d_emb_weight = embedding_grad %d_embedded, %tokens {rows = [96]} : f32[96, 64]
 // 1 op -> several kernels, this is step 'add'; reads d_embedded tokens, writes d_emb_weight.
-// grid = 96, block = 64, a block a row of the table
-extern "C" __global__ void __launch_bounds__(64)
-embedding_grad__f32_96_64_add(const float *__restrict__ d_embedded, float *__restrict__ d_emb_weight, const u32 *__restrict__ offsets, const u32 *__restrict__ positions) {
-  const auto put = [=](i64 row, i64 column, float sum) { store(d_emb_weight + row * 64 + column, sum); };
-  gatherRowSums(d_embedded, 64, offsets, positions, put);
+// grid = 96, block = 32, a block a row of the table
+extern "C" __global__ void __launch_bounds__(32)
+embedding_grad__f32_96_64_add(float *__restrict__ d_emb_weight, const u32 *__restrict__ offsets, const float *__restrict__ partials2) {
+  const auto put = [=](i64 row, i64 column, const float (&sums)[4]) {
+    storeVector(d_emb_weight + row * 64 + column, sums);
+  };
+  gatherPartTotals<16, 32, 4>(partials2, 96, 64, offsets, put);
 }
 
 // ---- add__i32 ----

@@ -107,6 +107,7 @@ static std::vector<StringRef> compilerFlags() {
                                   "-Wno-unused",
                                   "-Wno-unknown-warning-option",
                                   "-Wno-unknown-pragmas",
+                                  "-Wno-pass-failed", // clang: a loop that it does not unroll
                                   "-Wno-maybe-uninitialized"};
   if (kAddressSanitizer)
     flags.insert(flags.end(), {"-g1", "-fsanitize=address,undefined", "-fno-sanitize=vptr,function",

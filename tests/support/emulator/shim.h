@@ -119,10 +119,12 @@ void call(void (*kernel)(Parameters...), void **arguments, std::integer_sequence
   kernel(*static_cast<std::remove_reference_t<Parameters> *>(arguments[kIndex])...);
 }
 void forgetCopies(); // shim_mma.h: what an earlier block of this thread left in flight
+void expectNoCopies();
 // What cuLaunchKernel does with kernelParams: arguments[i] points at the value of parameter i.
 template <class... Parameters> void launch(void (*kernel)(Parameters...), void **arguments) {
   forgetCopies();
   call(kernel, arguments, std::make_integer_sequence<unsigned, sizeof...(Parameters)>());
+  expectNoCopies();
 }
 
 } // namespace fusor::emulator

@@ -24,8 +24,13 @@ inline CopyQueue &copyQueue() {
   return queues[lane.threadIndex.x + lane.blockShape.x * (lane.threadIndex.y + lane.blockShape.y * lane.threadIndex.z)];
 }
 inline void forgetCopies() { copyQueue().groups = copyQueue().count = 0; }
+// At the end of a kernel: what was never waited for, committed or not, arrives at any time until then.
+inline void expectNoCopies() {
+  if (copyQueue().count != 0) fusor_emulator_hooks->fail("the kernel ends with cp.async that were not waited for", 0);
+}
 
 inline void perform(const PendingCopy &copy) {
+  if (copy.bytes == 0) return; // arrived at once
   if (copy.from)
     std::memcpy(copy.to, copy.from, copy.bytes);
   else
@@ -88,8 +93,8 @@ inline void copyAsync(void *to, const void *from, bool exists, int bytes, int li
   using namespace fusor::emulator;
   const auto addresses = reinterpret_cast<unsigned long long>(to) | reinterpret_cast<unsigned long long>(from) * exists;
   if (addresses % bytes != 0) fusor_emulator_hooks->fail("cp.async moves words that are aligned to their size", line);
-  const PendingCopy copy = {to, exists ? from : nullptr, bytes};
-  if (fusor_emulator_lane->blockIndex.x % 2 == 1) return perform(copy);
+  PendingCopy copy = {to, exists ? from : nullptr, bytes};
+  if (fusor_emulator_lane->blockIndex.x % 2 == 1) perform(copy), copy = {to, nullptr, 0};
   CopyQueue &queue = copyQueue();
   if (queue.count == CopyQueue::kCapacity) fusor_emulator_hooks->fail("too many cp.async in flight", line);
   queue.copies[queue.count++] = copy;

@@ -1,0 +1,21 @@
+// Delayed scaling's state update, once a step: from the amaxes of this step to the next one's scales.
+//
+//   %q, %a = quantize %x, @fc.input.scale                     %q, %a = quantize %x, @fc.input.scale
+//   ...                                                  =>   ...
+//   return %loss                                              %h, %s = amax_update @fc.input.amax_history,
+//   @fc.input.scale, %a
+//                                                             return %loss, @fc.input.amax_history = %h,
+//                                                             @fc.input.scale = %s
+//
+// Several quantizes with one scale (a layer that is used twice) give the largest of their amaxes. With micro-batches,
+// @accumulate keeps the largest so far in slot 0 of the history, the one being collected, and @train_step takes it from
+// there: Transformer Engine would update after each micro-batch.
+#pragma once
+#include "passes/context.h"
+
+namespace fusor::passes {
+
+/// @train_step and @accumulate, where options.fp8 is set.
+llvm::Expected<bool> fp8Update(ir::Module &module, PassContext &context);
+
+} // namespace fusor::passes
