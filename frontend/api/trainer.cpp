@@ -90,18 +90,17 @@ public:
       lr_ = lr;
     }
     std::optional<Done> done;
-    double hostMs = 0;
+    double hostMs = msSince(begin); // without making the data
     for (int64_t micro = 0; micro < s_.accumulate; ++micro) {
       bool isLast = micro + 1 == s_.accumulate;
       fillBatch(*data_.training, (number - 1) * s_.batch + micro * rows_, rows_, s_.config.context, tokens_, targets_);
-      if (!program().isDeferred()) hostMs += msSince(begin);
+      begin = Clock::now();
       auto run = program().start(isLast ? "train_step" : "accumulate", {view(tokens_, rows_), view(targets_, rows_)});
       if (!run) return run.takeError();
       if (program().isDeferred()) hostMs += msSince(begin);
       unread_.push_back({*run, number, isLast});
       if (unread_.size() > (program().isDeferred() && !trace_ ? 1 : 0)) // a trace reads the state before it changes
         if (auto error = readOldest(done)) return error;
-      begin = Clock::now();
     }
     hostMs_.push_back(hostMs);
     return done;
@@ -141,16 +140,12 @@ public:
     return std::optional<double>(sum / static_cast<double>(count));
   }
 
-  /// One more step on the tokens at hand, each launch by itself. The first such step makes the graph with its events.
-  llvm::Expected<std::vector<runtime::StepTime>> profile() {
-    program().setProfiling(true);
-    constexpr int kSteps = 3;
+  /// Some more steps on the tokens at hand.
+  llvm::Expected<StepProfile> profile() {
     float loss = 0;
-    for (int i = 0; i < kSteps; ++i)
-      if (auto error =
-              program().run("train_step", {view(tokens_, rows_), view(targets_, rows_)}, {{ir::DType::f32, {}, &loss}}))
-        return error;
-    return program().stepTimes();
+    llvm::SmallVector<runtime::TensorView, 1> results{{ir::DType::f32, {}, &loss}};
+    if (trace_) trace_->addResults(results);
+    return profileStep(program(), "train_step", {view(tokens_, rows_), view(targets_, rows_)}, results);
   }
 
   llvm::Error dump() {

@@ -3,10 +3,10 @@
 #include "frontend/api/device.h"
 #include "frontend/api/fp8_state.h"
 #include "frontend/api/schedule.h"
+#include "frontend/bench/step_profile.h"
 #include "frontend/nn/modules.h"
 #include "ir/types/dtype.h"
 #include "passes/options.h"
-#include "runtime/execute/program.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
@@ -72,7 +72,7 @@ struct TrainSummary {
   std::map<std::string, int> gemms; // by operand dtype: {"bf16": 24, "f32": 3, "fp8": 0}
   std::vector<std::string> fallbacks;
   std::vector<Fp8State> fp8; // of the first layer's tensors, after the last step
-  std::vector<runtime::StepTime> profile;
+  std::optional<StepProfile> profile;
 };
 
 llvm::Expected<TrainSummary> train(const TrainSettings &settings, const TrainEvents &events);

@@ -2,7 +2,8 @@
 //
 // A case says what is read, written and done; the module made of it has
 //   @forward  `instances` times the same op on tensors of their own, so that no instance finds its inputs in a cache
-//   @copy     as many copies of as many bytes, on buffers of their own: the yardstick, measured in turn with @forward
+//   @copy, @copy_kernel   as many copies of as many bytes, on buffers of their own, by the driver (cuMemcpyDtoD) and by
+//                         a generated kernel (y = -x): the faster is the yardstick, measured in turn with @forward
 // Both are compiled by the passes every module goes through, and run as one CUDA graph each.
 #pragma once
 #include "frontend/api/device.h"
@@ -33,7 +34,7 @@ struct KernelCase {
 
 struct KernelTiming {
   double us = 0, minUs = 0, maxUs = 0; // of one instance: median, least, most of the rounds
-  double copyUs = 0;                   // median of copying as many bytes as bytes()
+  double copyUs = 0;                   // of the faster way to copy as many bytes as bytes(), median
   double bytes = 0, flops = 0;
   int64_t peakBytes = 0;
   unsigned instances = 0, launches = 0; // in a run; timed a round

@@ -1,9 +1,12 @@
 #include "frontend/bench/step_timing.h"
 #include "frontend/api/compile_module.h"
+#include "frontend/api/data.h"
 #include "frontend/api/tensor_files.h"
 #include "frontend/bench/median.h"
 #include "ir/ops/flops.h"
+#include "llvm/ADT/STLExtras.h"
 #include <chrono>
+#include <cstring>
 
 namespace fusor::frontend::bench {
 namespace {
@@ -13,17 +16,21 @@ double msSince(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-/// Numbers in [-1, 1], or small whole ones, that depend on their place alone.
-HostTensor filled(const ir::TensorType &type, const ir::SymbolValues &symbols) {
+HostTensor zeros(const ir::TensorType &type, const ir::SymbolValues &symbols) {
   HostTensor tensor{type.dtype, {}, {}};
   for (const ir::Dim &d : type.shape) tensor.shape.push_back(*d.evaluate(symbols));
   tensor.bytes.resize(tensor.view().bytes());
-  for (int64_t i = 0, n = tensor.elements(); i < n; ++i) {
-    double value =
-        ir::isInteger(type.dtype) ? static_cast<double>(i % 7) : static_cast<double>(i * 37 % 255 - 127) / 128;
-    ir::storeElement(type.dtype, tensor.bytes.data(), i, value);
-  }
   return tensor;
+}
+
+/// tokens and targets [rows, context] of the synthetic data, as in training; a function without targets leaves them.
+void fillTokens(std::vector<HostTensor> &inputs, int64_t vocab, uint64_t seed) {
+  int64_t rows = inputs[0].shape[0], context = inputs[0].shape[1];
+  std::vector<int32_t> tokens(rows * context), targets(tokens.size());
+  fillBatch(*syntheticData(seed, vocab), 0, rows, context, tokens, targets);
+  const std::vector<int32_t> *from[] = {&tokens, &targets};
+  for (size_t i = 0; i < std::min<size_t>(inputs.size(), 2); ++i)
+    std::memcpy(inputs[i].bytes.data(), from[i]->data(), inputs[i].bytes.size());
 }
 
 } // namespace
@@ -42,7 +49,8 @@ llvm::Expected<StepTiming> timeSteps(StepCase step, const DeviceSettings &settin
   const ir::Function &function = *program.module().function(name);
   std::vector<HostTensor> inputs, outputs;
   std::vector<runtime::TensorView> inputViews, outputViews;
-  for (ir::Value argument : function.block().arguments()) inputs.push_back(filled(argument.type(), step.symbols));
+  for (ir::Value argument : function.block().arguments()) inputs.push_back(zeros(argument.type(), step.symbols));
+  fillTokens(inputs, step.vocab, seed);
   for (HostTensor &t : inputs) inputViews.push_back(t.view());
   auto types = program.resultTypes(name, step.symbols);
   if (!types) return types.takeError();
@@ -86,11 +94,9 @@ llvm::Expected<StepTiming> timeSteps(StepCase step, const DeviceSettings &settin
   timing.launches = program.launchesPerRun(), timing.kernels = program.kernelsPerRun();
   timing.notes = program.compileStats().notes;
   if (!profile) return timing;
-  program.setProfiling(true);
-  constexpr int kBefore = 2; // the first makes the graph with its events
-  for (int i = 0; i <= kBefore; ++i)
-    if (auto error = program.run(name, inputViews, outputViews)) return error;
-  timing.profile = program.stepTimes();
+  auto measured = profileStep(program, name, inputViews, outputViews);
+  if (!measured) return measured.takeError();
+  timing.profile = std::move(*measured);
   return timing;
 }
 

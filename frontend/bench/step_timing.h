@@ -1,8 +1,8 @@
 // A whole training step, or a forward pass, as a training loop sees it: step after step, results read one step late.
 #pragma once
 #include "frontend/api/device.h"
+#include "frontend/bench/step_profile.h"
 #include "ir/graph/graph.h"
-#include "runtime/execute/program.h"
 
 namespace fusor::frontend::bench {
 
@@ -12,6 +12,7 @@ struct StepCase {
   ir::DType precision = ir::DType::bf16;
   bool fp8 = false; // linear layers in FP8
   ir::SymbolValues symbols = {};
+  int64_t vocab = 2; // tokens and targets are the synthetic data's
 };
 
 struct StepTiming {
@@ -22,7 +23,7 @@ struct StepTiming {
   int64_t peakBytes = 0;
   unsigned launches = 0, kernels = 0, compiled = 0;
   std::vector<std::string> notes;
-  std::vector<runtime::StepTime> profile; // where asked for: one more step, each launch by itself
+  std::optional<StepProfile> profile; // where asked for
 };
 
 llvm::Expected<StepTiming> timeSteps(StepCase step, const DeviceSettings &settings, const ChosenDevice &device,

@@ -94,7 +94,7 @@ llvm::Error Bench::step(Precision precision, const Roofline &roofline) const {
   StepCase step{
       .module = nullptr, .isTraining = options.what == "train", .precision = precision.dtype, .fp8 = precision.fp8};
   const std::string named = precision.fp8 ? "fp8" : ir::name(precision.dtype).str();
-  step.symbols["B"] = options.batch;
+  step.symbols["B"] = options.batch, step.vocab = config->vocab;
   int64_t most = std::max<int64_t>(options.batch, 4096);
   if (step.isTraining) {
     step.module = nn::gptForward(*config, "minigpt", most);
@@ -111,7 +111,7 @@ llvm::Error Bench::step(Precision precision, const Roofline &roofline) const {
   const bench::StepTiming &t = *timing;
   for (const std::string &note : t.notes) console.note(note);
   double tflops = t.flops / t.ms / 1e9, share = roofline.share(t.flops, t.bytes, t.ms);
-  if (!t.profile.empty()) showProfile(console, t.profile, t.ms);
+  if (t.profile) showProfile(console, *t.profile, t.ms);
   console.object({{"what", options.what},
                   {"config", options.config},
                   {"batch", options.batch},

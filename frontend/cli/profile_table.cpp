@@ -21,11 +21,11 @@ llvm::json::Value rateJson(double amount, double ms, double unit) {
 
 } // namespace
 
-void showProfile(Console &console, llvm::ArrayRef<runtime::StepTime> steps, double stepMs) {
+void showProfile(Console &console, const StepProfile &profile, double stepMs) {
   std::vector<Row> rows;
   llvm::StringMap<size_t> number;
   double total = 0;
-  for (const runtime::StepTime &step : steps) {
+  for (const runtime::StepTime &step : profile.launches) {
     auto [it, isNew] = number.try_emplace(step.name, rows.size());
     if (isNew) rows.push_back({step.name, step.kind});
     Row &row = rows[it->second];
@@ -47,12 +47,17 @@ void showProfile(Console &console, llvm::ArrayRef<runtime::StepTime> steps, doub
                     {"gb_per_s", rateJson(row.bytes, row.ms, kGb)},
                     {"tflops", rateJson(row.flops, row.ms, kTflop)}});
   }
-  double idle = std::max(0.0, stepMs - total);
-  console.say(llvm::formatv("{0,6} {1,9:f4} ms in all; a step without the profile takes {2:f4} ms, of which {3:f4} ms "
-                            "({4:f1} %) are idle",
-                            steps.size(), total, stepMs, idle, stepMs > 0 ? 100 * idle / stepMs : 0)
+  double idle = std::max(0.0, stepMs - profile.backToBackMs);
+  console.say(llvm::formatv("{0,6} {1,9:f4} ms one by one, each with the event behind it; back to back {2:f4} ms; a "
+                            "step of the run {3:f4} ms, of which the device was idle {4:f4} ms ({5:f1} %)",
+                            profile.launches.size(), total, profile.backToBackMs, stepMs, idle,
+                            stepMs > 0 ? 100 * idle / stepMs : 0)
                   .str());
-  console.object({{"profile_ms", total}, {"step_ms", stepMs}, {"idle_ms", idle}, {"launches", steps.size()}});
+  console.object({{"profile_ms", total},
+                  {"back_to_back_ms", profile.backToBackMs},
+                  {"step_ms", stepMs},
+                  {"idle_ms", idle},
+                  {"launches", profile.launches.size()}});
 }
 
 } // namespace fusor::frontend::cli

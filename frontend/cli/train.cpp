@@ -66,7 +66,7 @@ void saySummary(Console &console, const TrainSummary &s, const TrainSettings &se
                             precisionName(settings), s.device, s.msPerStep, s.kernels, s.launchesPerStep,
                             bytesText(s.peakBytes))
                   .str());
-  if (!s.profile.empty()) showProfile(console, s.profile, s.msPerStep);
+  if (s.profile) showProfile(console, *s.profile, s.msPerStep);
   if (s.evalLoss) console.result(llvm::formatv("eval_loss {0:f4}", *s.evalLoss).str());
   if (s.finalLoss) console.result(llvm::formatv("final loss {0:f4}", *s.finalLoss).str());
   console.object(summaryJson(s, settings));

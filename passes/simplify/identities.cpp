@@ -27,9 +27,6 @@ bool holdsExactly(ir::DType from, ir::DType to) {
   }
 }
 
-Verdict sameType(const Match &m) { return m.sameType("x"); }
-Replacement justX(const Match &m, ir::Builder &) { return m["x"]; }
-
 // cast(cast x): the inner one must lose nothing, then x can be rounded at once.
 Verdict innerCastIsExact(const Match &m) {
   return m.require(holdsExactly(m["x"].dtype(), m["inner"].dtype()), "{0} does not hold every {1}",

@@ -10,9 +10,6 @@ namespace {
 using ir::Shape, ir::Value;
 using Integers = std::vector<int64_t>;
 
-Verdict sameType(const Match &m) { return m.sameType("x"); }
-Replacement justX(const Match &m, ir::Builder &) { return m["x"]; }
-
 Replacement reshaped(const Match &m, ir::Builder &b) {
   return b.op("reshape", {m["x"]}, {{"shape", m.root().result().type().shape}});
 }

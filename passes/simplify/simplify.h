@@ -23,6 +23,10 @@ llvm::ArrayRef<Rule> identityRules();
 /// reshape(reshape x), split(concat ...), transposes, broadcasts that an elementwise op does by itself, ...
 llvm::ArrayRef<Rule> movementRules();
 
+/// What rules that take something out are made of: "x has the result's type", "the result is x".
+inline Verdict sameType(const Match &m) { return m.sameType("x"); }
+inline Replacement justX(const Match &m, ir::Builder &) { return m["x"]; }
+
 /// Scalar ops on constants become constants.
 bool foldConstants(ir::Function &function, PassContext &context);
 /// Ops with equal operands and attributes become the first of them.

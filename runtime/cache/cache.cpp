@@ -106,17 +106,38 @@ std::optional<std::string> Cache::get(llvm::StringRef kind, const CacheKey &key)
   return std::nullopt;
 }
 
-llvm::Error Cache::put(llvm::StringRef kind, const CacheKey &key, llvm::StringRef bytes) {
+// Whether these bytes are what is there now.
+llvm::Expected<bool> Cache::write(llvm::StringRef kind, const CacheKey &key, llvm::StringRef bytes, bool replaces) {
   std::string file = pathOf(kind, key);
   if (std::error_code code = fs::create_directories(path::parent_path(file))) return asWriteError(file, code);
   llvm::Expected<AtomicFile> writer = AtomicFile::create(file);
   if (!writer) return writer.takeError();
   if (llvm::Error error = writer->write(llvm::StringRef(entryHeader(key, bytes)))) return error;
   if (llvm::Error error = writer->write(bytes)) return error;
+  if (!replaces) return writer->commitUnlessThere();
   // Not synced to the disk: after a power cut the checksum finds what is missing, and it can be made again.
   if (llvm::Error error = writer->commit(/*durable=*/false)) return error;
+  return true;
+}
+
+llvm::Error Cache::put(llvm::StringRef kind, const CacheKey &key, llvm::StringRef bytes) {
+  auto isThere = write(kind, key, bytes, /*replaces=*/true);
+  if (!isThere) return isThere.takeError();
   ++puts;
   return llvm::Error::success();
+}
+
+llvm::Expected<std::string> Cache::putFirst(llvm::StringRef kind, const CacheKey &key, llvm::StringRef bytes) {
+  auto isFirst = write(kind, key, bytes, /*replaces=*/false);
+  if (!isFirst) return isFirst.takeError();
+  if (!*isFirst) {
+    std::string problem;
+    if (auto there = readEntry(pathOf(kind, key), key, problem)) return std::move(*there);
+    if (auto error = put(kind, key, bytes)) return error; // damaged, or cleared meanwhile
+    return bytes.str();
+  }
+  ++puts;
+  return bytes.str();
 }
 
 Cache::Stats Cache::stats() const {

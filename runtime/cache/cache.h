@@ -42,6 +42,10 @@ public:
   /// Errors: FileError (write); the caller goes on without, but says so.
   llvm::Error put(llvm::StringRef kind, const CacheKey &key, llvm::StringRef bytes);
 
+  /// put(), unless a sound entry is there: then that one stays. What is there now, for several processes to agree on
+  /// something that comes out differently each time.
+  llvm::Expected<std::string> putFirst(llvm::StringRef kind, const CacheKey &key, llvm::StringRef bytes);
+
   Stats stats() const;
 
   /// Reads every entry, removes the damaged ones and what crashed writers left behind; one note for each.
@@ -59,6 +63,7 @@ public:
   llvm::StringRef root() const { return rootFolder; }
 
 private:
+  llvm::Expected<bool> write(llvm::StringRef kind, const CacheKey &key, llvm::StringRef bytes, bool replaces);
   explicit Cache(llvm::StringRef root) : rootFolder(root) {}
   std::string pathOf(llvm::StringRef kind, const CacheKey &key) const;
 

@@ -115,4 +115,20 @@ llvm::Error AtomicFile::commit(bool durable) {
   return llvm::Error::success();
 }
 
+llvm::Expected<bool> AtomicFile::commitUnlessThere() {
+  if (temporary.empty()) {
+    if (auto error = commit(false)) return error;
+    return true;
+  }
+  int closing = std::exchange(descriptor, -1);
+  if (::close(closing) != 0) return writeError(target, errno);
+  bool isFirst = ::link(temporary.c_str(), target.c_str()) == 0;
+  if (!isFirst && errno == EEXIST) return false; // the temporary file goes with this object
+  // A file system without links: the last one wins.
+  if (!isFirst && ::rename(temporary.c_str(), target.c_str()) != 0) return writeError(target, errno);
+  if (isFirst) ::unlink(temporary.c_str());
+  temporary.clear();
+  return true;
+}
+
 } // namespace fusor::runtime

@@ -29,6 +29,8 @@ public:
   /// Once, after the last write. `durable = false` skips both fsyncs: still all or nothing for other processes, but a
   /// power cut may lose it; for caches.
   llvm::Error commit(bool durable = true);
+  /// As commit(false), unless the file is there by now: then that one stays, and the answer is false.
+  llvm::Expected<bool> commitUnlessThere();
 
   llvm::StringRef path() const { return target; }
 

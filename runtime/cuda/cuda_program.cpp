@@ -3,12 +3,11 @@
 #include "passes/fusion/fusion.h"
 #include "runtime/cuda/bucket_runner.h"
 #include "runtime/cuda/device_state.h"
+#include "runtime/cuda/run_queue.h"
 #include "runtime/execute/bucket_key.h"
 #include "runtime/execute/freshness.h"
 #include "runtime/execute/run_error.h"
 #include "runtime/execute/user_error.h"
-#include "llvm/ADT/ScopeExit.h"
-#include <cstring>
 
 namespace fusor::runtime {
 
@@ -18,15 +17,9 @@ namespace {
 
 struct FunctionCode {
   const Function *function = nullptr;
+  llvm::SmallVector<llvm::StringRef, 8> reads; // persistent values
   std::vector<DeviceCode> codes;
   llvm::StringMap<std::unique_ptr<DeviceBucket>> buckets;
-};
-
-// A run whose results were not read yet.
-struct Unread {
-  const Function *function = nullptr;
-  const DeviceBucket *bucket = nullptr;
-  std::optional<unsigned> download = {}; // number in downloads_; none without results
 };
 
 class CudaProgram final : public Program {
@@ -81,19 +74,12 @@ public:
   bool isDeferred() const override { return !options_.check && !options_.profile; }
 
   llvm::Error finish(unsigned number, llvm::ArrayRef<TensorView> outputs) override {
-    auto found = unread_.find(number);
-    if (found == unread_.end()) return userError("run {0} was not started, or has been finished", number);
-    Unread run = found->second;
-    unread_.erase(found);
-    if (!run.download) return llvm::Error::success();
-    auto release = llvm::make_scope_exit([&] { downloads_.release(*run.download); });
-    if (auto error = checkOutputs(*run.function, outputs, run.bucket->symbols)) return error;
+    auto run = queue_.take(number);
+    if (!run) return userError("run {0} was not started, or has been finished", number);
+    if (auto error = checkOutputs(*run->function, outputs, run->bucket->symbols))
+      return queue_.drop(*run), std::move(error);
     if (auto error = context_->makeCurrent()) return error;
-    auto from = downloads_.wait(*run.download, llvm::Twine("@") + run.function->name());
-    if (!from) return from.takeError();
-    for (unsigned i = 0; i < outputs.size(); ++i)
-      std::memcpy(outputs[i].data, *from + (run.bucket->outputOffsets[i] - run.bucket->inputTotal), outputs[i].bytes());
-    return llvm::Error::success();
+    return queue_.read(*run, outputs);
   }
 
   llvm::Expected<double> timeRuns(llvm::StringRef name, llvm::ArrayRef<TensorView> inputs, unsigned runs,
@@ -194,10 +180,8 @@ private:
   llvm::StringMap<FunctionCode> functions_, derived_; // the latter by "derive.NAME"
   DeviceState state_{*module_, context_, shared_};
   BucketRunner runner_{context_, stream_, shared_, options_};
-  UploadRing uploads_{2};
-  Downloads downloads_;
-  std::map<unsigned, Unread> unread_;
-  unsigned lastStarted_ = 0, lastKernels_ = 0, lastLaunches_ = 0;
+  RunQueue queue_{context_, stream_};
+  unsigned lastKernels_ = 0, lastLaunches_ = 0;
 
   llvm::Error checkSize(llvm::StringRef name, size_t given) const {
     auto bytes = persistentBytes(name);
@@ -226,6 +210,7 @@ private:
           return userError("@{0} returns gradients: run the optimizer pass before compiling", function->name());
       FunctionCode &code = functions[function->name()];
       code.function = function.get();
+      code.reads = readsOf(*function);
       code.codes = std::move(codes[function->name()]);
       for (const DeviceCode &step : code.codes)
         if (step.runsOnHost())
@@ -297,15 +282,7 @@ private:
     if (!bucket) return bucket.takeError();
     if (auto error = execute(functions_[name], **bucket)) return error;
     lastKernels_ = runner_.kernels(), lastLaunches_ = runner_.launches();
-    Unread run{functions_[name].function, *bucket};
-    if (!(*bucket)->outputOffsets.empty()) {
-      auto download = downloads_.fetch(context_, stream_, (*bucket)->io.address() + (*bucket)->inputTotal,
-                                       (*bucket)->ioTotal - (*bucket)->inputTotal);
-      if (!download) return download.takeError();
-      run.download = *download;
-    }
-    unread_[++lastStarted_] = run;
-    return lastStarted_;
+    return queue_.add(*functions_[name].function, **bucket);
   }
 
   // Its bucket with the inputs in it, and fresh derived values.
@@ -316,19 +293,10 @@ private:
     if (auto error = context_->makeCurrent()) return error;
     auto bucket = bucketOf(code, bound);
     if (!bucket) return bucket.takeError();
-    if (auto error = computeDerived(readsOf(*code.function))) return error;
+    if (auto error = computeDerived(code.reads)) return error;
     if (auto error = bind(**bucket)) return error;
-    if (auto error = upload(**bucket, inputs)) return error;
+    if (auto error = queue_.upload(**bucket, inputs)) return error;
     return *bucket;
-  }
-
-  llvm::Error upload(const DeviceBucket &bucket, llvm::ArrayRef<TensorView> inputs) {
-    if (bucket.inputTotal == 0) return llvm::Error::success();
-    auto to = uploads_.fill(context_, bucket.inputTotal);
-    if (!to) return to.takeError();
-    for (unsigned i = 0; i < inputs.size(); ++i)
-      std::memcpy(*to + bucket.inputOffsets[i], inputs[i].data, inputs[i].bytes());
-    return uploads_.send(stream_, bucket.io.address(), bucket.inputTotal);
   }
 
   llvm::Error execute(const FunctionCode &code, DeviceBucket &bucket) {

@@ -6,7 +6,7 @@ namespace fusor::runtime {
 
 namespace {
 
-constexpr int kOutOfMemory = 2;
+constexpr int kOutOfMemory = 2, kUnsupportedPtxVersion = 222;
 constexpr unsigned kStreamNonBlocking = 1, kEventDisableTiming = 2;
 constexpr int kCaptureRelaxed = 2; // other threads, and other libraries, go on with what they do
 constexpr int kMaxDynamicSharedBytes = 8;
@@ -125,9 +125,14 @@ PinnedMemory::~PinnedMemory() {
 llvm::Expected<CudaModule> CudaModule::load(const CudaContextRef &context, llvm::StringRef image,
                                             llvm::StringRef name) {
   CudaModuleHandle module = nullptr;
-  if (auto error = context->check(context->driver().moduleLoadData(&module, image.data()), "cuModuleLoadData",
-                                  "kernel '" + name + "'"))
-    return error;
+  int result = context->driver().moduleLoadData(&module, image.data());
+  if (auto error = context->check(result, "cuModuleLoadData", "kernel '" + name + "'")) {
+    if (result != kUnsupportedPtxVersion) return error;
+    return deviceError(llvm::formatv("{0}\nthe driver (CUDA {1}.{2}) is older than the NVRTC that made it: update the "
+                                     "driver, or set FUSOR_NVRTC to an NVRTC of at most that version",
+                                     llvm::toString(std::move(error)), context->driverVersion() / 1000,
+                                     context->driverVersion() % 1000 / 10));
+  }
   return CudaModule(context, module);
 }
 

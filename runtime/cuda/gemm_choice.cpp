@@ -97,11 +97,16 @@ llvm::Expected<GemmCandidate> GemmChooser::choose(const GemmShape &shape, const 
                                       : fastest(shape, buffers, stream, workspace, *candidates);
   if (!best) return forget(best.takeError());
   it->second = *best;
-  if (cache_ && timing_ && !isCacheClosed_)
-    if (auto error = cache_->put(kPlan, keyOf(shape), bytesOf(*best)))
-      isCacheClosed_ = true,
-      choices_.notes.push_back("cache: GEMM plans are not kept: " + llvm::toString(std::move(error)));
-  return *best;
+  if (!cache_ || !timing_ || isCacheClosed_) return *best;
+  // Another process may have measured the same shape meanwhile, and found another one: the first counts for all.
+  auto stored = cache_->putFirst(kPlan, keyOf(shape), bytesOf(*best));
+  if (!stored) {
+    isCacheClosed_ = true;
+    choices_.notes.push_back("cache: GEMM plans are not kept: " + llvm::toString(stored.takeError()));
+  } else if (auto candidate = candidateOf(*stored); candidate && library_->accepts(shape, *candidate)) {
+    it->second = *candidate;
+  }
+  return it->second;
 }
 
 llvm::Expected<GemmCandidate> GemmChooser::fastest(const GemmShape &shape, GemmBuffers buffers,

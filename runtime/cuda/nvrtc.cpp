@@ -83,7 +83,8 @@ struct Nvrtc::Api {
   }
 
   /// The log or image of a program: a size call and a copy call.
-  std::string take(ProgramHandle program, Result (*size)(ProgramHandle, size_t *), Result (*copy)(ProgramHandle, char *)) const {
+  std::string take(ProgramHandle program, Result (*size)(ProgramHandle, size_t *),
+                   Result (*copy)(ProgramHandle, char *)) const {
     size_t bytes = 0;
     if (size(program, &bytes) != 0 || bytes == 0) return "";
     std::string text(bytes, '\0');

@@ -1,5 +1,6 @@
 #include "runtime/execute/freshness.h"
 #include "ir/graph/builder.h"
+#include "llvm/ADT/STLExtras.h"
 
 namespace fusor::runtime {
 
@@ -15,30 +16,44 @@ void Freshness::markAll() {
 void Freshness::written(llvm::StringRef name) {
   llvm::StringSet<> names;
   names.insert(name);
-  changed(names, names);
+  apply(effectOf(names, names));
 }
 
 void Freshness::ran(const Function &function) {
-  llvm::StringSet<> names;
-  for (const ReturnEntry &entry : function.returns())
-    if (entry.kind == ReturnKind::update) names.insert(entry.name);
-  changed(names, names);
+  auto [it, isNew] = effects_.try_emplace(&function);
+  if (isNew) {
+    llvm::StringSet<> names;
+    for (const ReturnEntry &entry : function.returns())
+      if (entry.kind == ReturnKind::update) names.insert(entry.name);
+    it->second = effectOf(names, names);
+  }
+  apply(it->second);
 }
 
-void Freshness::changed(llvm::StringSet<> names, const llvm::StringSet<> &fresh) {
+Freshness::Effect Freshness::effectOf(llvm::StringSet<> names, const llvm::StringSet<> &fresh) const {
+  Effect effect;
   for (const auto &persistent : module_.persistents()) { // in order: sources stand before what derives from them
     if (persistent->kind != PersistentKind::derived) continue;
     if (fresh.contains(persistent->name)) {
-      stale_.erase(persistent->name);
-      continue;
+      effect.fresh.push_back(persistent->name);
+    } else if (llvm::any_of(persistent->deriveFrom,
+                            [&](const std::string &source) { return names.contains(source); })) {
+      effect.stale.push_back(persistent->name);
+      names.insert(persistent->name);
     }
-    for (const std::string &source : persistent->deriveFrom)
-      if (names.contains(source)) stale_.insert(persistent->name), names.insert(persistent->name);
   }
+  return effect;
+}
+
+void Freshness::apply(const Effect &effect) {
+  if (!stale_.empty())
+    for (const std::string &name : effect.fresh) stale_.erase(name);
+  for (const std::string &name : effect.stale) stale_.insert(name);
 }
 
 llvm::Error Freshness::refresh(llvm::ArrayRef<llvm::StringRef> names,
                                llvm::function_ref<llvm::Error(const Persistent &)> compute) {
+  if (stale_.empty()) return llvm::Error::success();
   for (llvm::StringRef name : names) {
     if (!isStale(name)) continue;
     const Persistent &persistent = *module_.persistent(name);

@@ -1,6 +1,7 @@
 // Which derived values (bf16 copies of weights, their transposes) are older than what they derive from.
 #pragma once
 #include "ir/graph/graph.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Error.h"
@@ -23,9 +24,15 @@ public:
                       llvm::function_ref<llvm::Error(const ir::Persistent &)> compute);
 
 private:
-  void changed(llvm::StringSet<> names, const llvm::StringSet<> &fresh);
+  /// What becomes stale, and what does not, when some values get new content.
+  struct Effect {
+    std::vector<std::string> stale, fresh;
+  };
+  Effect effectOf(llvm::StringSet<> names, const llvm::StringSet<> &fresh) const;
+  void apply(const Effect &effect);
   const ir::Module &module_;
   llvm::StringSet<> stale_;
+  llvm::DenseMap<const ir::Function *, Effect> effects_; // a step runs thousands of times: found out once
 };
 
 /// Persistent values that `function` reads.

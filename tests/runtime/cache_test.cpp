@@ -3,9 +3,11 @@
 #include "runtime/checkpoint/file_error.h"
 #include "tests/runtime/temporary_folder.h"
 
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cstdlib>
 #include <fcntl.h>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <set>
 #include <sys/stat.h>
@@ -204,6 +206,26 @@ TEST(Cache, EightProcessesAtOnce) {
   EXPECT_EQ(cache->stats().entries, 6);
   EXPECT_TRUE(cache->verify().empty());
   for (int i = 0; i < 6; ++i) EXPECT_EQ(cache->get("cubin", keyOf(i)), contentsOf(i));
+}
+
+TEST(Cache, TheFirstOfSeveralCounts) {
+  TemporaryFolder folder;
+  auto cache = llvm::cantFail(Cache::open(folder.path("cache")));
+  CacheKey key = CacheKeyBuilder().add("shape", "1x2x3").key();
+  EXPECT_EQ(llvm::cantFail(cache->putFirst("gemm-plan", key, "first")), "first");
+  EXPECT_EQ(llvm::cantFail(cache->putFirst("gemm-plan", key, "second")), "first");
+  EXPECT_EQ(cache->get("gemm-plan", key).value_or(""), "first");
+  int files = 0;
+  std::error_code code;
+  for (llvm::sys::fs::recursive_directory_iterator it(folder.path("cache"), code), end; it != end && !code;
+       it.increment(code)) {
+    if (llvm::sys::fs::is_directory(it->path())) continue;
+    ++files;
+    std::ofstream(it->path()) << "damaged";
+  }
+  EXPECT_EQ(files, 1) << "no temporary file is left";
+  EXPECT_EQ(llvm::cantFail(cache->putFirst("gemm-plan", key, "third")), "third");
+  EXPECT_EQ(cache->get("gemm-plan", key).value_or(""), "third");
 }
 
 TEST(Cache, SeveralThreads) {

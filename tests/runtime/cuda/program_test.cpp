@@ -395,6 +395,16 @@ TEST(CudaProgram, FailuresAreTold) {
   gpu.failing = "";
   EXPECT_GT(step(program, 5, "forward"), 0); // nothing was left half done
 
+  gpu.failing = "cuModuleLoadData", gpu.failingCode = 222; // unsupported PTX version
+  auto older = onFakeGpu(gpu, compiled(kModel, passes::PipelineKind::infer));
+  ASSERT_FALSE(bool(older));
+  error = older.takeError();
+  EXPECT_TRUE(error.isA<DeviceError>());
+  text = llvm::toString(std::move(error));
+  EXPECT_NE(text.find("is older than the NVRTC that made it: update the driver, or set FUSOR_NVRTC"), std::string::npos)
+      << text;
+  gpu.failing = "", gpu.failingCode = 719;
+
   gpu.memoryBytes = 10;
   auto none = onFakeGpu(gpu, compiled(kModel, passes::PipelineKind::infer));
   ASSERT_FALSE(bool(none));
