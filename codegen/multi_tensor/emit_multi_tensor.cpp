@@ -1,7 +1,9 @@
 #include "codegen/multi_tensor/emit_multi_tensor.h"
+#include "codegen/emit/literal.h"
 #include "codegen/loop/loop_text.h"
 #include "codegen/plan/anchors.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include <cmath>
 
 namespace fusor::codegen {
 
@@ -10,10 +12,11 @@ using namespace ir;
 namespace {
 
 constexpr int64_t kChunk = 4096;
+constexpr int64_t kLongestHistory = 65536; // one chunk
 constexpr int kThreads = 256, kWidth = 4;
 
 // A block's chunk of a tensor; pointers follow.
-void openChunk(KernelBuilder &k) {
+void openChunk(KernelBuilder &k, int64_t elements = kChunk) {
   k.use("multi_tensor.cuh");
   k.use("tail.cuh");
   std::string pointers = k.special(KernelArg::Kind::tablePointers, "const u64 *__restrict__ ", "pointer_table");
@@ -21,12 +24,12 @@ void openChunk(KernelBuilder &k) {
   std::string chunks = k.special(KernelArg::Kind::tableChunks, "const i64 *__restrict__ ", "chunk_table");
   std::string count = k.special(KernelArg::Kind::tableCount, "i64 ", "tensor_count");
   k.code().line("const TensorTable table = {{{0}, {1}, {2}, {3}};", pointers, sizes, chunks, count);
-  k.code().line("const TensorChunk chunk = findChunk(table, blockIdx.x, {0});", kChunk);
+  k.code().line("const TensorChunk chunk = findChunk(table, blockIdx.x, {0});", elements);
 }
 
 CodeWriter::Block overChunk(KernelBuilder &k) {
-  auto loop =
-      k.code().block("for (i64 i = chunk.begin + threadIdx.x * {0}; i < chunk.end; i += {1})", kWidth, kThreads * kWidth);
+  auto loop = k.code().block("for (i64 i = chunk.begin + threadIdx.x * {0}; i < chunk.end; i += {1})", kWidth,
+                             kThreads * kWidth);
   k.code().line("const i64 left = chunk.end - i;");
   return loop;
 }
@@ -36,7 +39,7 @@ llvm::Expected<int64_t> chunksOf(const MultiTensorPlan &plan, const TensorTable 
   for (const TensorTable::Tensor &tensor : table.tensors) {
     if (!tensor.elements.isConstant())
       return opError("tensors of a multi-tensor kernel need fixed sizes, found {0}", tensor.elements.str());
-    chunks += (tensor.elements.value() + kChunk - 1) / kChunk;
+    chunks += (tensor.elements.value() + table.chunkElements - 1) / table.chunkElements;
   }
   return chunks;
 }
@@ -150,13 +153,53 @@ void emitNorm(const FusionBody &body, KernelSet &set, const MultiTensorPlan &pla
   k.finish({1, 1024, "the root of their sum"});
 }
 
+float topOf(const Op &update) {
+  return static_cast<float>(maxFinite(update.attr<DType>("dtype")) *
+                            std::exp2(-static_cast<double>(update.attr<int64_t>("margin"))));
+}
+
+// A block a tensor. Those in E4M3 stand first.
+void emitAmaxUpdate(const FusionBody &body, KernelSet &set, int64_t tensors, int64_t inE4m3) {
+  const Op &first = body.block().ops().front();
+  KernelBuilder k(body, set);
+  k.use("amax_update.cuh");
+  openChunk(k, kLongestHistory);
+  float tops[2] = {0, 0};
+  for (const Op &op : body.block().ops())
+    if (op.is("amax_update")) tops[op.attr<DType>("dtype") == DType::f8e5m2] = topOf(op);
+  std::string top =
+      inE4m3 == 0 ? floatLiteral(tops[1])
+      : inE4m3 == tensors
+          ? floatLiteral(tops[0])
+          : llvm::formatv("chunk.tensor < {0} ? {1} : {2}", inE4m3, floatLiteral(tops[0]), floatLiteral(tops[1])).str();
+  k.code().line("const float *history = tensorPointer<const float>(table, 0, chunk.tensor);");
+  k.code().line("const float *scale = tensorPointer<const float>(table, 1, chunk.tensor);");
+  k.code().line("const float *amax = tensorPointer<const float>(table, 2, chunk.tensor);");
+  k.code().line("float *newHistory = tensorPointer<float>(table, 3, chunk.tensor);");
+  k.code().line("float *newScale = tensorPointer<float>(table, 4, chunk.tensor);");
+  k.code().line("const float top = {0}; // the largest FP8 value, less the margin", top);
+  k.code().line("amaxUpdate<{0}>(history, scale, amax, newHistory, newScale, chunk.end, top);",
+                first.attr<std::string>("algo") == "max" ? "false" : "true");
+  k.finish({Count(tensors), 64, llvm::formatv("a block a history, {0} of them", tensors).str()});
+}
+
 } // namespace
 
 llvm::Error emitMultiTensor(const FusionBody &body, KernelSet &set) {
   auto plan = planMultiTensor(*body.fusion);
   if (!plan) return plan.takeError();
   TensorTable table;
-  table.chunkElements = kChunk;
+  table.chunkElements = plan->isAmaxUpdate ? kLongestHistory : kChunk;
+  int64_t inE4m3 = 0;
+  if (plan->isAmaxUpdate) { // tensors are in the order of the body's ops
+    std::vector<MultiTensorPlan::Tensor> sorted[2];
+    unsigned number = 0;
+    for (const Op &op : body.block().ops())
+      if (op.is("amax_update")) sorted[op.attr<DType>("dtype") == DType::f8e5m2].push_back(plan->tensors[number++]);
+    inE4m3 = static_cast<int64_t>(sorted[0].size());
+    plan->tensors = std::move(sorted[0]);
+    plan->tensors.insert(plan->tensors.end(), sorted[1].begin(), sorted[1].end());
+  }
   for (const MultiTensorPlan::Tensor &tensor : plan->tensors) {
     TensorTable::Tensor entry;
     entry.elements = tensor.elements;
@@ -166,6 +209,17 @@ llvm::Error emitMultiTensor(const FusionBody &body, KernelSet &set) {
   }
   auto chunks = chunksOf(*plan, table);
   if (!chunks) return chunks.takeError();
+  if (plan->isAmaxUpdate) {
+    for (const MultiTensorPlan::Tensor &tensor : plan->tensors) {
+      if (tensor.elements.value() < 1 || tensor.elements.value() > kLongestHistory)
+        return opError("amax histories of 1 to {0} steps have a kernel, found {1}", kLongestHistory,
+                       tensor.elements.str());
+      for (unsigned i : {0u, 1u}) set.inPlace.push_back({tensor.inputs[i], tensor.outputs[i]});
+    }
+    emitAmaxUpdate(body, set, static_cast<int64_t>(plan->tensors.size()), inE4m3);
+    set.table = std::move(table);
+    return llvm::Error::success();
+  }
   if (plan->isGlobalNorm) {
     for (Value argument : body.block().arguments())
       if (argument.dtype() != body.block().argument(0).dtype())

@@ -49,7 +49,8 @@ struct ScatterPlan {
   ir::Dim count, rows, columns;
 };
 
-/// The same loop body over many tensors (adamw with casts), or one number from many tensors (global_norm).
+/// The same loop body over many tensors (adamw with casts), one number from many tensors (global_norm), or the scales of
+/// many tensors (amax_update: inputs history, scale, amax; outputs history, scale; one tensor is one history).
 struct MultiTensorPlan {
   struct Tensor {
     llvm::SmallVector<unsigned, 6> inputs;  // cluster inputs, in the order of the body's per-tensor inputs
@@ -61,7 +62,7 @@ struct MultiTensorPlan {
   LoopPlan loop; // over [1, elements of the first tensor]; only its steps matter, not its domain
   std::vector<Tensor> tensors;
   llvm::SmallVector<unsigned, 4> sharedInputs; // cluster inputs that every tensor reads: step, lr, grad_scale
-  bool isGlobalNorm = false;
+  bool isGlobalNorm = false, isAmaxUpdate = false;
 };
 
 /// Strided copies: for every index i of `extents`, out[outOffset + i . outStrides] = in[inOffset + i . inStrides].

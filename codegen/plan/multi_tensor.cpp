@@ -50,6 +50,33 @@ llvm::SmallVector<Value, 4> resultsOf(const Group &group) {
   return results;
 }
 
+// Updates that differ in nothing but history length and dtype.
+llvm::Expected<MultiTensorPlan> planAmaxUpdates(const Block &body) {
+  MultiTensorPlan plan;
+  plan.isAmaxUpdate = true;
+  auto yielded = body.terminator()->operands();
+  const Op &first = body.ops().front();
+  for (const Op &op : body.ops()) {
+    if (op.def().isTerminator) continue;
+    if (!op.is("amax_update")) return opError("{0} is no part of the kernel that updates scales", op.name());
+    for (const char *attr : {"algo", "margin"})
+      if (op.attrValue(attr) != first.attrValue(attr)) return opError("scales are updated with one {0}", attr);
+    MultiTensorPlan::Tensor tensor;
+    tensor.elements = op.operand(0u).type().elements();
+    for (Value operand : op.operands()) {
+      if (!operand.isArgument()) return opError("amax_update reads its tensors from memory");
+      tensor.inputs.push_back(operand.index());
+    }
+    for (Value result : op.results()) {
+      auto it = llvm::find(yielded, result);
+      if (it == yielded.end()) return opError("a result of amax_update is not stored");
+      tensor.outputs.push_back(it - yielded.begin());
+    }
+    plan.tensors.push_back(std::move(tensor));
+  }
+  return plan;
+}
+
 } // namespace
 
 llvm::Expected<MultiTensorPlan> planMultiTensor(const Op &fusion) {
@@ -62,6 +89,7 @@ llvm::Expected<MultiTensorPlan> planMultiTensor(const Op &fusion) {
     for (Value operand : norm.operands()) plan.tensors.push_back({{operand.index()}, {}, operand.type().elements()});
     return plan;
   }
+  if (body.ops().front().is("amax_update")) return planAmaxUpdates(body);
   auto groups = groupsOf(body);
   if (!groups) return groups.takeError();
   if (groups->empty()) return opError("there is no adamw in the cluster");

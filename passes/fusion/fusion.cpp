@@ -107,7 +107,8 @@ private:
     for (unsigned other : graph_.neighbours(c.a)) consider(std::min(c.a, other), std::max(c.a, other));
   }
 
-  // All adamw ops that differ in nothing but shape, each with the casts of its new parameter, become one cluster.
+  // All adamw ops that differ in nothing but shape, each with the casts of its new parameter, become one cluster, and
+  // all amax_updates of one recipe.
   void gatherMultiTensor() {
     for (unsigned id : graph_.ids()) {
       Op *cast = graph_.ops(id).front();
@@ -118,9 +119,13 @@ private:
     }
     llvm::MapVector<std::string, unsigned, std::map<std::string, unsigned>> leader;
     for (unsigned id : graph_.ids()) {
-      if (!graph_.ops(id).front()->is("adamw")) continue;
+      const Op &first = *graph_.ops(id).front();
+      if (!first.is("adamw") && !first.is("amax_update")) continue;
       std::string key;
+      if (first.is("amax_update"))
+        key = llvm::formatv("{0} {1} {2}", first.name(), str(first.attrValue("algo")), str(first.attrValue("margin")));
       for (Op *op : graph_.ops(id)) {
+        if (op->is("amax_update")) break; // their dtypes may differ
         key += op->name().str();
         for (const Attrs::Entry &entry : op->attrs().entries()) key += " " + entry.name + "=" + str(entry.value);
         for (Value operand : op->operands()) key += operand ? " " + name(operand.dtype()).str() : " -";

@@ -186,7 +186,13 @@ bool mayOverwrite(const ClusterCode &code, unsigned result, unsigned operand) {
       }
       ok &= uses == 1 && !llvm::is_contained(tensors->sharedInputs, input);
     } else if (const auto *native = std::get_if<NativePlan>(&code.plan)) {
+      llvm::ArrayRef<Value> yielded;
+      if (native->op->is("fusion")) yielded = native->op->body()->terminator()->operands();
       ok = native->op->is("amax_update") && result == input && result < 2;
+      if (native->op->is("fusion"))
+        for (const Op &update : native->op->body()->ops())
+          for (unsigned i = 0; i < 2 && update.is("amax_update"); ++i)
+            ok |= update.operand(i).index() == input && update.result(i) == yielded[result];
     }
     if (!ok) return false;
   }

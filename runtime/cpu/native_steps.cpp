@@ -7,6 +7,7 @@
 #include "runtime/cpu/loop/storage.h"
 #include "runtime/cpu/parallel.h"
 #include "runtime/cpu/scratch.h"
+#include "llvm/ADT/STLExtras.h"
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -46,6 +47,41 @@ private:
   int64_t length_;
   bool isMax_;
   float top_;
+};
+
+// A fusion of amax_updates, one after the other.
+class AmaxUpdates : public Step {
+public:
+  AmaxUpdates(const Op &fusion, const SymbolValues &symbols) {
+    auto yielded = fusion.body()->terminator()->operands();
+    for (const Op &op : fusion.body()->ops()) {
+      if (op.def().isTerminator) continue;
+      Part part{AmaxUpdate(op, *op.operand(0u).type().elements().evaluate(symbols)), {}, {}};
+      for (Value operand : op.operands()) part.inputs.push_back(operand.index());
+      for (Value result : op.results()) part.outputs.push_back(llvm::find(yielded, result) - yielded.begin());
+      parts_.push_back(std::move(part));
+    }
+  }
+
+  void run(const StepMemory &memory, Workers &workers) const override {
+    for (const Part &part : parts_) {
+      const char *inputs[3];
+      char *outputs[2];
+      for (unsigned i = 0; i < 3; ++i) inputs[i] = memory.inputs[part.inputs[i]];
+      for (unsigned i = 0; i < 2; ++i) outputs[i] = memory.outputs[part.outputs[i]];
+      StepMemory own = memory;
+      own.inputs = inputs, own.outputs = outputs;
+      part.update.run(own, workers);
+    }
+  }
+
+private:
+  struct Part {
+    AmaxUpdate update;
+    llvm::SmallVector<unsigned, 3> inputs;
+    llvm::SmallVector<unsigned, 2> outputs;
+  };
+  std::vector<Part> parts_;
 };
 
 class ArgReduce : public Step {
@@ -247,6 +283,17 @@ const Op *onlyOp(const Block &body) {
   return only;
 }
 
+// Several of them, each from inputs of the fusion to results of it.
+bool isAmaxUpdates(const Op &fusion) {
+  auto yielded = fusion.body()->terminator()->operands();
+  if (fusion.body()->ops().size() < 3) return false;
+  return llvm::all_of(fusion.body()->ops(), [&](const Op &op) {
+    return op.def().isTerminator ||
+           (op.is("amax_update") && llvm::all_of(op.operands(), [](Value v) { return v.isArgument(); }) &&
+            llvm::all_of(op.results(), [&](Value v) { return llvm::is_contained(yielded, v); }));
+  });
+}
+
 } // namespace
 
 const Op *nativeOp(const Op &op, bool anyDims) {
@@ -255,6 +302,7 @@ const Op *nativeOp(const Op &op, bool anyDims) {
                                       o.is("scatter_add")));
   };
   if (!op.is("fusion")) return fits(op) ? &op : nullptr;
+  if (isAmaxUpdates(op)) return &op;
   const Op *only = onlyOp(*op.body());
   if (!only || !fits(*only)) return nullptr;
   for (unsigned i = 0, argument = 0; i < only->operands().size(); ++i) {
@@ -269,6 +317,7 @@ const Op *nativeOp(const Op &op, bool anyDims) {
 }
 
 std::unique_ptr<Step> makeNativeStep(const Op &op, const SymbolValues &symbols, Isa isa) {
+  if (op.is("fusion")) return std::make_unique<AmaxUpdates>(op, symbols);
   auto shape = sizesOf(op.operand(0u).shape(), symbols);
   if (op.is("amax_update")) return std::make_unique<AmaxUpdate>(op, shape[0]);
   if (op.is("arg_reduce")) return std::make_unique<ArgReduce>(op, shape);

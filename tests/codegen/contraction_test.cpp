@@ -1,12 +1,40 @@
 // GEMMs and their epilogues, attention, scatter, multi-tensor and movement kernels against the reference.
-#include "tests/support/replaced.h"
 #include "tests/codegen/kernel_checker.h"
+#include "tests/support/replaced.h"
 #include "gtest/gtest.h"
 
 using namespace fusor::codegen::tests;
 using fusor::tests::replaced;
 
 namespace {
+
+// Both formats in one kernel, lengths of one slot, of a block and of more, and amaxes that change nothing.
+TEST(MultiTensor, AmaxUpdates) {
+  KernelChecker checker;
+  for (const char *algo : {"max", "most_recent"})
+    checker.add(replaced(R"(
+state @a.h : f32[1]
+state @a.s : f32[]
+state @b.h : f32[16]
+state @b.s : f32[]
+state @c.h : f32[1024]
+state @c.s : f32[]
+state @d.h : f32[64]
+state @d.s : f32[]
+func @f(%a: f32[], %b: f32[], %c: f32[]) {
+  %zero = constant {value = 0.0}
+  %none = mul %a, %zero
+  %h0, %s0 = amax_update @a.h, @a.s, %a {algo = ALGO, margin = 2, dtype = f8e5m2}
+  %h1, %s1 = amax_update @b.h, @b.s, %b {algo = ALGO, margin = 2}
+  %h2, %s2 = amax_update @c.h, @c.s, %c {algo = ALGO, margin = 2}
+  %h3, %s3 = amax_update @d.h, @d.s, %none {algo = ALGO, margin = 2}
+  return @a.h = %h0, @a.s = %s0, @b.h = %h1, @b.s = %s1, @c.h = %h2, @c.s = %s2, @d.h = %h3, @d.s = %s3
+})",
+                         "ALGO", algo),
+                {{}});
+  checker.run();
+  EXPECT_EQ(checker.kernels()[0]->fusions.back().kernels.size(), 1u);
+}
 
 TEST(Contraction, Epilogues) {
   KernelChecker checker;
