@@ -169,13 +169,6 @@ private:
     return llvm::Error::success();
   }
 
-  llvm::Error checkSize(llvm::StringRef name, size_t given) const {
-    auto bytes = persistentBytes(name);
-    if (!bytes) return bytes.takeError();
-    if (static_cast<int64_t>(given) == *bytes) return llvm::Error::success();
-    return userError("@{0} has {1} bytes, {2} are given", name, *bytes, given);
-  }
-
   llvm::Error computeDerived(llvm::ArrayRef<llvm::StringRef> names) {
     return freshness_.refresh(names, [&](const Persistent &persistent) -> llvm::Error {
       FunctionCode &code = derived_["derive." + persistent.name];

@@ -93,6 +93,13 @@ llvm::Expected<std::vector<TensorView>> Program::resultTypes(llvm::StringRef nam
   return views;
 }
 
+llvm::Error Program::checkSize(llvm::StringRef name, size_t given) const {
+  auto bytes = persistentBytes(name);
+  if (!bytes) return bytes.takeError();
+  if (static_cast<int64_t>(given) == *bytes) return llvm::Error::success();
+  return userError("@{0} has {1} bytes, {2} are given", name, *bytes, given);
+}
+
 llvm::Error Program::checkOutputs(const Function &function, llvm::ArrayRef<TensorView> outputs,
                                   const SymbolValues &symbols) const {
   auto expected = resultTypes(function.name(), symbols);
