@@ -25,13 +25,7 @@ public:
   void forward() {
     if (whyNoTensorCores_.empty()) return forwardMma();
     KernelBuilder k(body_, set_);
-    k.use("attention_simt.cuh");
-    shape(k);
-    view(k, "q_view", plan_.q, false, plan_.tq);
-    view(k, "k_view", plan_.k, false, plan_.tk);
-    view(k, "v_view", plan_.v, false, plan_.tk);
-    view(k, "y_view", plan_.y, true, plan_.tq);
-    std::string lse = plan_.lseOutput ? k.output(*plan_.lseOutput) : "(float *)nullptr";
+    std::string lse = forwardViews(k, "attention_simt.cuh");
     k.code().raw("// the weights meet v unrounded: the IR has no rounding there");
     k.code().line("attentionForward<{0}, false>(q_view, k_view, v_view, y_view, {1}, shape);", plan_.headSize, lse);
     k.finish({heads(plan_.heads) * Count::ceilDiv(plan_.tq, forwardQueries(plan_.headSize)), 128,
@@ -40,13 +34,7 @@ public:
 
   void forwardMma() {
     KernelBuilder k(body_, set_);
-    k.use("attention_mma.cuh");
-    shape(k);
-    view(k, "q_view", plan_.q, false, plan_.tq);
-    view(k, "k_view", plan_.k, false, plan_.tk);
-    view(k, "v_view", plan_.v, false, plan_.tk);
-    view(k, "y_view", plan_.y, true, plan_.tq);
-    std::string lse = plan_.lseOutput ? k.output(*plan_.lseOutput) : "(float *)nullptr";
+    std::string lse = forwardViews(k, "attention_mma.cuh");
     k.code().line("attentionForwardMma<{0}>(q_view, k_view, v_view, y_view, {1}, shape);", plan_.headSize, lse);
     k.finish({.grid = heads(plan_.heads) * Count::ceilDiv(plan_.tq, 64),
               .block = 128,
@@ -57,9 +45,7 @@ public:
 
   void backward() {
     if (whyNoTensorCores_.empty()) return backwardMma();
-    unsigned delta = set_.workspaces.size();
-    set_.workspaces.push_back(Count(plan_.batch * Dim(plan_.heads) * plan_.tq * Dim(4)));
-    auto lse = [&](KernelBuilder &k) { return k.input(plan_.lseInput); };
+    unsigned delta = deltaWorkspace();
     {
       KernelBuilder k(body_, set_, "delta");
       k.use("attention_backward_simt.cuh");
@@ -77,23 +63,17 @@ public:
       inputs(k, "attention_backward_simt.cuh");
       view(k, "dq_view", plan_.dq, true, plan_.tq);
       k.code().line("attentionQueryGrad<{0}, false>(q_view, k_view, v_view, dy_view, dq_view, {1}, {2}, shape);",
-                    plan_.headSize, lse(k), k.workspace(delta, "float", "delta", true));
+                    plan_.headSize, k.input(plan_.lseInput), k.workspace(delta, "float", "delta", true));
       k.finish({heads(plan_.heads) * Count::ceilDiv(plan_.tq, rows), backwardThreads(plan_.headSize),
                 "a block a tile of queries"});
     }
-    KernelBuilder k(body_, set_, "dkv");
-    inputs(k, "attention_backward_simt.cuh");
-    view(k, "dk_view", plan_.dk, true, plan_.tk);
-    view(k, "dv_view", plan_.dv, true, plan_.tk);
-    k.code().line("attentionKeyGrad<{0}, false>(q_view, k_view, v_view, dy_view, dk_view, dv_view, {1}, {2}, shape);",
-                  plan_.headSize, lse(k), k.workspace(delta, "float", "delta", true));
-    k.finish({heads(plan_.kvHeads) * Count::ceilDiv(plan_.tk, rows), backwardThreads(plan_.headSize),
-              "a block a tile of keys"});
+    keyGrad("attention_backward_simt.cuh", "attentionKeyGrad<{0}, false>", delta,
+            {heads(plan_.kvHeads) * Count::ceilDiv(plan_.tk, rows), backwardThreads(plan_.headSize),
+             "a block a tile of keys"});
   }
 
   void backwardMma() {
-    unsigned delta = set_.workspaces.size();
-    set_.workspaces.push_back(Count(plan_.batch * Dim(plan_.heads) * plan_.tq * Dim(4)));
+    unsigned delta = deltaWorkspace();
     const int64_t moving = plan_.headSize <= 64 ? 64 : 32; // AttentionBackwardMma::kMoving
     const unsigned tiles = 2 * mmaTileBytes(64, plan_.headSize) + 4 * mmaTileBytes(moving, plan_.headSize);
     const unsigned together = plan_.headSize <= 64 ? 3 : 2;
@@ -110,20 +90,44 @@ public:
                 .sharedBytes = tiles + 64 * 4,
                 .blocksTogether = together});
     }
-    KernelBuilder k(body_, set_, "dkv");
-    inputs(k, "attention_backward_mma.cuh");
-    view(k, "dk_view", plan_.dk, true, plan_.tk);
-    view(k, "dv_view", plan_.dv, true, plan_.tk);
-    k.code().line("attentionKeyGradMma<{0}>(q_view, k_view, v_view, dy_view, dk_view, dv_view, {1}, {2}, shape);",
-                  plan_.headSize, k.input(plan_.lseInput), k.workspace(delta, "float", "delta", true));
-    k.finish({.grid = heads(plan_.kvHeads) * Count::ceilDiv(plan_.tk, 64),
-              .block = 128,
-              .note = "a block a tile of keys, on tensor cores",
-              .sharedBytes = tiles + static_cast<unsigned>(4 * moving * 4),
-              .blocksTogether = together});
+    keyGrad("attention_backward_mma.cuh", "attentionKeyGradMma<{0}>", delta,
+            {.grid = heads(plan_.kvHeads) * Count::ceilDiv(plan_.tk, 64),
+             .block = 128,
+             .note = "a block a tile of keys, on tensor cores",
+             .sharedBytes = tiles + static_cast<unsigned>(4 * moving * 4),
+             .blocksTogether = together});
   }
 
 private:
+  /// Shape, q, k, v and y of a forward kernel; what to call the log-sum-exp.
+  std::string forwardViews(KernelBuilder &k, llvm::StringRef file) {
+    k.use(file);
+    shape(k);
+    view(k, "q_view", plan_.q, false, plan_.tq);
+    view(k, "k_view", plan_.k, false, plan_.tk);
+    view(k, "v_view", plan_.v, false, plan_.tk);
+    view(k, "y_view", plan_.y, true, plan_.tq);
+    return plan_.lseOutput ? k.output(*plan_.lseOutput) : "(float *)nullptr";
+  }
+
+  /// dot(dy, y) of each row, between the kernels of the backward.
+  unsigned deltaWorkspace() {
+    set_.workspaces.push_back(Count(plan_.batch * Dim(plan_.heads) * plan_.tq * Dim(4)));
+    return set_.workspaces.size() - 1;
+  }
+
+  /// The kernel of dk and dv. `function`: of the device library, {0} its head size.
+  void keyGrad(llvm::StringRef file, const char *function, unsigned delta, LaunchOf launch) {
+    KernelBuilder k(body_, set_, "dkv");
+    inputs(k, file);
+    view(k, "dk_view", plan_.dk, true, plan_.tk);
+    view(k, "dv_view", plan_.dv, true, plan_.tk);
+    k.code().line("{0}(q_view, k_view, v_view, dy_view, dk_view, dv_view, {1}, {2}, shape);",
+                  llvm::formatv(function, plan_.headSize).str(), k.input(plan_.lseInput),
+                  k.workspace(delta, "float", "delta", true));
+    k.finish(std::move(launch));
+  }
+
   Count heads(int64_t n) const { return Count(plan_.batch * Dim(n)); }
 
   void inputs(KernelBuilder &k, llvm::StringRef file) {

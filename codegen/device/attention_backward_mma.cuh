@@ -1,4 +1,4 @@
-// needs: types.cuh mma_sm80.cuh attention_shape.cuh attention_mma.cuh
+// needs: types.cuh math.cuh mma_sm80.cuh attention_shape.cuh attention_mma.cuh
 // Attention backward on tensor cores (sm_80 and later), two kernels in this order, no atomics, the same bits every run.
 // For what attention_mma.cuh takes.
 //
@@ -133,7 +133,7 @@ __device__ inline void attentionQueryGradMma(HeadView<const T> q, HeadView<const
 #pragma unroll
       for (int n = 0; n < kStep / 8; ++n)
 #pragma unroll
-        for (int i = 0; i < 4; ++i) weights[n][i] = exp2Approximately(weights[n][i] * scale - rowSum[i / 2]);
+        for (int i = 0; i < 4; ++i) weights[n][i] = math::unitExp2(weights[n][i] * scale - rowSum[i / 2]);
       if (!all) {
 #pragma unroll
         for (int n = 0; n < kStep / 8; ++n)
@@ -234,7 +234,7 @@ __device__ inline void attentionKeyGradMma(HeadView<const T> q, HeadView<const T
         const float2 sum = *(const float2 *)&shared.logSumExp[stage][step + n * 8 + pair * 2];
 #pragma unroll
         for (int i = 0; i < 4; ++i)
-          weights[n][i] = exp2Approximately(weights[n][i] * scale - (i % 2 ? sum.y : sum.x) * 1.4426950408889634f);
+          weights[n][i] = math::unitExp2(weights[n][i] * scale - (i % 2 ? sum.y : sum.x) * 1.4426950408889634f);
       }
       if (!all) {
 #pragma unroll

@@ -1,4 +1,4 @@
-// needs: types.cuh mma_sm80.cuh attention_shape.cuh
+// needs: types.cuh math.cuh mma_sm80.cuh attention_shape.cuh
 // Attention forward on tensor cores (sm_80 and later): out = softmax(scale * q·kᵀ) · v, the online softmax of
 // attention_simt.cuh. For bf16 and f16, head sizes that are multiples of 8 up to 128, scale > 0, rows of 16-byte
 // groups.
@@ -92,14 +92,14 @@ template <int kHeadSize, class T> struct AttentionMmaForward {
       highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 1)); // the four lanes of a row
       highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 2));
       const float reference = highest == -bitsToFloat(0x7f800000u) ? 0.0f : highest * scale; // nothing seen: 2^-Inf = 0
-      const float shrink = exp2Approximately(largest[r] * scale - reference);
+      const float shrink = math::unitExp2(largest[r] * scale - reference);
       largest[r] = highest;
       float added = 0;
 #pragma unroll
       for (int n = 0; n < kKeys / 8; ++n)
 #pragma unroll
         for (int i = 2 * r; i < 2 * r + 2; ++i) {
-          scores[n][i] = exp2Approximately(scores[n][i] * scale - reference);
+          scores[n][i] = math::unitExp2(scores[n][i] * scale - reference);
           added += scores[n][i];
         }
       total[r] = total[r] * shrink + added;

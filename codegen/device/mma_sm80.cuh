@@ -61,13 +61,6 @@ __device__ inline void commitCopies() { asm volatile("cp.async.commit_group;" ::
 template <int kInFlight> __device__ inline void waitForCopies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kInFlight) : "memory");
 }
-
-// 2^x within 2 ulp; 2^-Inf = 0; results below 2^-126 are 0.
-__device__ inline float exp2Approximately(float x) {
-  float result;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
-  return result;
-}
 #endif
 
 // Two values rounded to T in one register, `low` in its lower half.

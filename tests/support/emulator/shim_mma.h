@@ -123,5 +123,3 @@ template <int kInFlight> void waitForCopies() {
   std::memmove(queue.copies, queue.copies + arrived, queue.count * sizeof(PendingCopy));
   for (int i = 0; i < queue.groups; ++i) queue.ends[i] = queue.ends[i + done] - arrived;
 }
-
-inline float exp2Approximately(float x) { return std::exp2(x); } // the instruction is within 2 ulp of this
