@@ -4,6 +4,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include <optional>
 
 namespace fusor::passes {
 
@@ -24,9 +25,7 @@ OpSet dependents(Op &op) {
   return found;
 }
 
-bool isCheap(const Op &op) {
-  return op.def().isElementwise() && op.results().size() == 1 && op.result().rank() > 0;
-}
+bool isCheap(const Op &op) { return op.def().isElementwise() && op.results().size() == 1 && op.result().rank() > 0; }
 
 struct Again {
   Op *reader; // that the value would wait for
@@ -41,18 +40,19 @@ public:
   }
 
   // Which reader of `op` to serve by a copy, if any.
-  llvm::Optional<Again> find(Op &op) {
+  std::optional<Again> find(Op &op) {
     llvm::SmallVector<Op *, 4> readers = distinct(op.result());
-    if (readers.size() < 2) return llvm::None;
-    OpSet late; // depends on one of the readers
-    for (Op *reader : readers)
-      if (!reader->def().isTerminator)
-        for (const Op *dependent : dependents(*reader)) late.insert(dependent);
+    llvm::erase_if(readers, [](Op *reader) { return reader->def().isTerminator; });
+    llvm::SmallVector<OpSet, 4> after; // each of them
+    OpSet late;                        // depends on one of the readers
     for (Op *reader : readers) {
-      if (!late.contains(reader) || reader->def().isTerminator) continue;
-      if (Op *beside = readerOfOperands(op, late, dependents(*reader))) return Again{reader, beside};
+      after.push_back(dependents(*reader));
+      for (const Op *dependent : after.back()) late.insert(dependent);
     }
-    return llvm::None;
+    for (unsigned i = 0; i < readers.size(); ++i)
+      if (late.contains(readers[i]))
+        if (Op *beside = readerOfOperands(op, late, after[i])) return Again{readers[i], beside};
+    return std::nullopt;
   }
 
   Op *first(Op *a, Op *b) const { return position_.lookup(a) < position_.lookup(b) ? a : b; }
