@@ -81,6 +81,30 @@ Values expandLogSoftmaxGrad(Builder &b, const OpSite &site) {
   return {(dy - exp(y) * dy.sum(site.integer("axis"))).cast(outType(site))};
 }
 
+// --- normalize: the last step of both norms, from statistics that are there already
+
+// What both norms hand out: y is what has been normalised.
+Value affine(Builder &b, Graph y, Value w, Value bias, DType out) {
+  if (w) y = y * wide(b, w);
+  if (bias) y = y + wide(b, bias);
+  return y.cast(out);
+}
+
+llvm::Expected<ResultTypes> inferNormalize(const OpSite &site) { // x, rstd, mean?, weight?, bias?
+  if (auto error = checkFloats(site)) return error;
+  for (unsigned i = 1; i < 3; ++i)
+    if (site.operand(i))
+      if (auto error = checkLike(site, i, site.type(0), true)) return error;
+  if (auto error = checkVectors(site, 3)) return error;
+  return ResultTypes{site.type(0).withDType(outType(site))};
+}
+
+Values expandNormalize(Builder &b, const OpSite &site) {
+  Graph d = wide(b, site.operand(0));
+  if (Value mean = site.operand(2)) d = d - wide(b, mean);
+  return {affine(b, d * wide(b, site.operand(1)), site.operand(3), site.operand(4), outType(site))};
+}
+
 // --- layer_norm
 
 llvm::Expected<ResultTypes> inferLayerNorm(const OpSite &site) {
@@ -93,10 +117,7 @@ llvm::Expected<ResultTypes> inferLayerNorm(const OpSite &site) {
 Values expandLayerNorm(Builder &b, const OpSite &site) {
   Graph x = wide(b, site.operand(0));
   Graph mean = x.mean(-1), d = x - mean, rstd = rsqrt((d * d).mean(-1) + site.real("eps"));
-  Graph y = d * rstd;
-  if (Value w = site.operand(1)) y = y * wide(b, w);
-  if (Value bias = site.operand(2)) y = y + wide(b, bias);
-  return {y.cast(outType(site)), mean, rstd};
+  return {affine(b, d * rstd, site.operand(1), site.operand(2), outType(site)), mean, rstd};
 }
 
 llvm::SmallVector<Value, 4> layerNormGradient(const GradientSite &g) {
@@ -171,9 +192,8 @@ llvm::Expected<ResultTypes> inferRmsNorm(const OpSite &site) {
 
 Values expandRmsNorm(Builder &b, const OpSite &site) {
   Graph x = wide(b, site.operand(0));
-  Graph rstd = rsqrt((x * x).mean(-1) + site.real("eps")), y = x * rstd;
-  if (Value w = site.operand(1)) y = y * wide(b, w);
-  return {y.cast(outType(site)), rstd};
+  Graph rstd = rsqrt((x * x).mean(-1) + site.real("eps"));
+  return {affine(b, x * rstd, site.operand(1), Value(), outType(site)), rstd};
 }
 
 llvm::SmallVector<Value, 4> rmsNormGradient(const GradientSite &g) {
@@ -256,6 +276,16 @@ llvm::ArrayRef<OpDef> normalizationOps() {
           .lowering(Lowering::expansion)
           .infer(inferSoftmax)
           .expansion(expandLogSoftmaxGrad),
+
+      op("normalize")
+          .summary("(x - mean) * rstd * weight + bias: a norm's result again, from the statistics it saved")
+          .precision(PrecisionClass::any)
+          .operands({"x", "rstd", "mean?", "weight?", "bias?"})
+          .optional("out", AttrKind::dtype)
+          .note("dtype of the result; absent: that of the first operand")
+          .lowering(Lowering::expansion)
+          .infer(inferNormalize)
+          .expansion(expandNormalize),
 
       op("layer_norm")
           .summary("rows to mean 0 and variance 1, times weight, plus bias")

@@ -75,6 +75,32 @@ func @main(%x: DT[B, 3, 31], %w: f32[31], %b: f32[31], %dy: DT[B, 3, 31], %res: 
         {"f32", "bf16"}, {1, 7, 130});
 }
 
+// What passes/recompute relies on.
+TEST(CpuRows, NormalizeHasTheBitsOfItsNorm) {
+  for (const char *type : {"f32", "bf16", "f16"}) {
+    auto module = parseOrFail(replaced(R"(
+func @main(%x: DT[130, 257], %w: f32[257], %b: f32[257]) -> DT[130, 257], DT[130, 257], f32[130, 257], f32[130, 257] {
+  %y, %mean, %rstd = layer_norm %x, weight = %w, bias = %b
+  %again = normalize %x, %rstd, mean = %mean, weight = %w, bias = %b
+  %z, %r = rms_norm %x, weight = %w {out = f32}
+  %again.z = normalize %x, %r, weight = %w {out = f32}
+  return %y, %again, %z, %again.z
+})",
+                                       "DT", type));
+    std::vector<HostTensor> inputs;
+    for (ir::Value argument : module->function("main")->block().arguments()) {
+      std::vector<int64_t> shape;
+      for (const ir::Dim &dim : argument.shape()) shape.push_back(*dim.evaluate({}));
+      HostTensor &input = inputs.emplace_back(argument.dtype(), shape);
+      for (int64_t i = 0; i < input.view.elements(); ++i) input.set(i, std::sin(0.7 * i) * (1 + i % 5));
+    }
+    auto results = runOnCpu(*module, "main", inputs, {}, {}, 1, /*mayFallBack=*/false).results;
+    ASSERT_EQ(results.size(), 4u);
+    EXPECT_EQ(results[0].bytes, results[1].bytes) << type;
+    EXPECT_EQ(results[2].bytes, results[3].bytes) << type;
+  }
+}
+
 TEST(CpuRows, SoftmaxCrossEntropy) {
   CpuCase like;
   like.integers = 97;

@@ -174,6 +174,14 @@ Recipes softmaxGrad(const char *forward) {
   all.push_back(ragged({{t({3, 513}), saved(forward, {0}, 0)}, {}}));
   return all;
 }
+Recipes normalize() { // x, rstd, mean?, weight?, bias?
+  Operand layer = saved("layer_norm", {0}, 2), mean = saved("layer_norm", {0}, 1), rms = saved("rms_norm", {0}, 1);
+  auto vector = [](int64_t columns) { return range({columns}, 0.5, 1.5); };
+  return {{{t({3, 5}), layer, mean, vector(5), t({5})}, {}},
+          {{t({2, 2, 4}), layer, mean}, {}},
+          {{t({3, 5}), rms, none(), vector(5)}, {}},
+          ragged({{t({7, 257}), layer, mean, vector(257), t({257})}, {}})};
+}
 Recipes layerNorm() {
   return {{{t({3, 5}), range({5}, 0.5, 1.5), t({5})}, {}},
           {{t({2, 2, 4}), range({4}, 0.5, 1.5)}, {}},
@@ -414,6 +422,7 @@ constexpr Entry kEntries[] = {
     {"softmax_grad", [] { return softmaxGrad("softmax"); }},
     {"log_softmax", softmax},
     {"log_softmax_grad", [] { return softmaxGrad("log_softmax"); }},
+    {"normalize", normalize},
     {"layer_norm", layerNorm},
     {"layer_norm_grad", layerNormGradBoth},
     {"layer_norm_param_grad", [] { return layerNormGrad(false); }},
