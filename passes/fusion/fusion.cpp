@@ -21,13 +21,15 @@ constexpr size_t kMostOps = 96;      // of a body before expansion: compile time
 
 bool isMultiTensor(const Op &op) { return op.def().lowering == Lowering::multiTensor; }
 
-// An op that is in `ops` twice: the second is a copy that `recompute` made for later.
+// What is in `ops` twice: the second is a copy that `recompute` made for later.
 Op *twice(llvm::ArrayRef<Op *> ops) {
   for (size_t i = 1; i < ops.size(); ++i)
-    for (Op *other : ops.take_front(i))
-      if (&other->def() == &ops[i]->def() && llvm::equal(other->operands(), ops[i]->operands()) &&
-          other->attrs() == ops[i]->attrs())
-        return ops[i];
+    for (Op *other : ops.take_front(i)) {
+      bool isEqual = &other->def() == &ops[i]->def() && llvm::equal(other->operands(), ops[i]->operands()) &&
+                     other->attrs() == ops[i]->attrs();
+      bool isNormOf = ops[i]->is("normalize") && ops[i]->operand("rstd").op() == other;
+      if (isEqual || isNormOf) return ops[i];
+    }
   return nullptr;
 }
 

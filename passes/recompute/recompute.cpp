@@ -1,9 +1,10 @@
 #include "passes/recompute/recompute.h"
-#include "ir/graph/clone.h"
+#include "ir/graph/builder.h"
 #include "ir/ops/op_def.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/StringExtras.h"
 #include <optional>
 
 namespace fusor::passes {
@@ -12,6 +13,7 @@ using namespace ir;
 
 namespace {
 
+using Ops = llvm::SmallVector<Op *, 4>;
 using OpSet = llvm::SmallPtrSet<const Op *, 32>;
 
 // Everything that depends on `op`, itself not included.
@@ -25,64 +27,81 @@ OpSet dependents(Op &op) {
   return found;
 }
 
-bool isCheap(const Op &op) { return op.def().isElementwise() && op.results().size() == 1 && op.result().rank() > 0; }
+// How an op's first result is computed again.
+struct Formula {
+  llvm::StringRef op;
+  llvm::SmallVector<Value, 5> operands;
+  Attrs attrs;
+};
+
+std::optional<Formula> cheapFormula(const Op &op) {
+  if (op.resultCount() == 0 || op.result().rank() == 0) return std::nullopt;
+  if (op.def().isElementwise()) return Formula{op.name(), llvm::to_vector<5>(op.operands()), op.attrs()};
+  bool isLayer = op.is("layer_norm");
+  if (!isLayer && !op.is("rms_norm")) return std::nullopt;
+  Attrs attrs;
+  if (const AttrValue *out = op.attrs().find("out")) attrs.set("out", *out);
+  Value mean = isLayer ? op.result(1) : Value(), rstd = op.result(isLayer ? 2 : 1);
+  return Formula{"normalize", {op.operand(0u), rstd, mean, op.operand(1), op.operand(2)}, attrs};
+}
+
+// Has its operands at hand element by element: a value of the same shape costs it one more write.
+bool hasElementsAtHand(const Op &op) {
+  return op.def().isElementwise() || op.is("layer_norm_grad") || op.is("rms_norm_grad");
+}
+
+Ops distinctUsers(Value value) {
+  Ops users;
+  for (Op *user : value.users())
+    if (!llvm::is_contained(users, user)) users.push_back(user);
+  return users;
+}
 
 struct Again {
-  Op *reader; // that the value would wait for
-  Op *beside; // reads what the value is computed from, later than the value's first readers
+  Ops readers; // that the value would wait for
+  Op *beside;  // reads what the value is computed from, later than the value's first readers
 };
 
-class Readers {
-public:
-  explicit Readers(Block &block) {
-    int position = 0;
-    for (Op *op : block.opPointers()) position_[op] = position++;
+// Which readers of `value` to serve by a copy, if any.
+std::optional<Again> findAgain(Value value, const Formula &formula) {
+  Ops readers = distinctUsers(value);
+  llvm::SmallVector<OpSet, 4> after; // each of them
+  OpSet late;                        // depends on one of the readers
+  for (Op *reader : readers) {
+    if (reader->def().isTerminator) return std::nullopt; // the caller gets it: it has to lie there
+    after.push_back(dependents(*reader));
+    for (const Op *dependent : after.back()) late.insert(dependent);
   }
-
-  // Which reader of `op` to serve by a copy, if any.
-  std::optional<Again> find(Op &op) {
-    llvm::SmallVector<Op *, 4> readers = distinct(op.result());
-    llvm::erase_if(readers, [](Op *reader) { return reader->def().isTerminator; });
-    llvm::SmallVector<OpSet, 4> after; // each of them
-    OpSet late;                        // depends on one of the readers
-    for (Op *reader : readers) {
-      after.push_back(dependents(*reader));
-      for (const Op *dependent : after.back()) late.insert(dependent);
-    }
-    for (unsigned i = 0; i < readers.size(); ++i)
-      if (late.contains(readers[i]))
-        if (Op *beside = readerOfOperands(op, late, after[i])) return Again{readers[i], beside};
-    return std::nullopt;
+  llvm::SmallVector<Value, 5> computed;
+  for (Value operand : formula.operands)
+    if (operand && operand.op() && operand.rank() > 0) computed.push_back(operand);
+  if (computed.empty()) return std::nullopt;
+  for (Op *beside : distinctUsers(computed.front())) {
+    bool readsAll = llvm::all_of(computed, [&](Value v) { return llvm::is_contained(beside->operands(), v); });
+    if (!readsAll || !hasElementsAtHand(*beside) || beside == value.op() || !late.contains(beside) ||
+        beside->result().shape() != value.shape())
+      continue;
+    Again again{{}, beside};
+    for (unsigned i = 0; i < readers.size(); ++i) // those that `beside` needs have read the value by then
+      if (late.contains(readers[i]) && readers[i] != beside && !after[i].contains(beside))
+        again.readers.push_back(readers[i]);
+    if (!again.readers.empty()) return again;
   }
+  return std::nullopt;
+}
 
-  Op *first(Op *a, Op *b) const { return position_.lookup(a) < position_.lookup(b) ? a : b; }
-
-private:
-  llvm::DenseMap<const Op *, int> position_;
-
-  static llvm::SmallVector<Op *, 4> distinct(Value value) {
-    llvm::SmallVector<Op *, 4> users;
-    for (Op *user : value.users())
-      if (!llvm::is_contained(users, user)) users.push_back(user);
-    return users;
-  }
-
-  // An elementwise op of the same shape that reads every computed operand of `op` late, and not after the reader.
-  static Op *readerOfOperands(Op &op, const OpSet &late, const OpSet &afterReader) {
-    Op *beside = nullptr;
-    for (Value operand : op.operands()) {
-      if (!operand || !operand.op() || operand.rank() == 0) continue;
-      Op *found = nullptr;
-      for (Op *user : distinct(operand))
-        if (user != &op && isCheap(*user) && late.contains(user) && !afterReader.contains(user) &&
-            user->result().shape() == op.result().shape() && (!beside || user == beside))
-          found = user;
-      if (!found) return nullptr;
-      beside = found;
-    }
-    return beside;
-  }
-};
+// In front of whichever comes first of `again`'s ops.
+Value insertCopy(const Op &op, const Formula &formula, const Again &again,
+                 const llvm::DenseMap<const Op *, int> &position) {
+  Op *first = again.beside;
+  for (Op *reader : again.readers)
+    if (position.lookup(reader) < position.lookup(first)) first = reader;
+  Builder builder(*first);
+  builder.setLocation(op.location());
+  Value copy = builder.op(formula.op, formula.operands, formula.attrs);
+  copy.setName(op.result().name());
+  return copy;
+}
 
 } // namespace
 
@@ -90,17 +109,21 @@ llvm::Expected<bool> recompute(Module &module, PassContext &context) {
   if (!context.options().recompute) return false;
   bool changed = false;
   for (const auto &function : module.functions()) {
-    Readers order(function->block());
-    for (Op *op : function->block().opPointers()) {
-      if (!isCheap(*op)) continue;
-      auto again = order.find(*op);
+    auto ops = function->block().opPointers();
+    llvm::DenseMap<const Op *, int> position;
+    for (int i = 0; Op * op : ops) position[op] = i++;
+    for (Op *op : ops) {
+      auto formula = cheapFormula(*op);
+      if (!formula) continue;
+      auto again = findAgain(op->result(), *formula);
       if (!again || !context.spend("recompute")) continue;
-      ValueMap map;
-      Op *copy = cloneInto(*op->block(), *op, map, order.first(again->reader, again->beside));
-      for (unsigned i = 0; i < again->reader->operands().size(); ++i)
-        if (again->reader->operand(i) == op->result()) again->reader->setOperand(i, copy->result());
+      Value copy = insertCopy(*op, *formula, *again, position);
+      for (Op *reader : again->readers)
+        for (unsigned i = 0; i < reader->operands().size(); ++i)
+          if (reader->operand(i) == op->result()) reader->setOperand(i, copy);
+      auto names = llvm::map_range(again->readers, [](Op *reader) { return reader->name(); });
       context.record(Decision::Kind::taken, "recompute", *op,
-                     "computed again for " + again->reader->name().str() + ", beside " + again->beside->name().str());
+                     "computed again for " + llvm::join(names, ", ") + ", beside " + again->beside->name().str());
       changed = true;
     }
   }

@@ -1,5 +1,5 @@
-// recompute: a cheap value that would lie in memory until the backward pass is computed again there, from a value that
-// lies there anyway, by a kernel that reads that one anyway.
+// recompute: a cheap value that would lie in memory until the backward pass is computed again there, from values that
+// lie there anyway, by a kernel that reads those anyway.
 //
 //   %pre = linear %x, @fc1                          %pre = linear %x, @fc1
 //   %g = gelu %pre                                  %g = gelu %pre
@@ -10,8 +10,16 @@
 //   %dw = linear_weight_grad %dy, %g                %dpre = gelu_grad %dg, %pre
 //                                                   %dw = linear_weight_grad %dy, %again
 //
-// Only elementwise ops; bits do not change. "Late" is what depends on another reader of the value: no reader knows of a
-// backward pass. PassOptions::recompute switches it off.
+// Cheap is what is elementwise. So is a norm once its statistics are there, and its own gradient reads all they need:
+//
+//   %n, %mean, %rstd = layer_norm %x, @w, @b        the same                       %n is free after its linear layers
+//   ...                                    ->       ...
+//   %dx = layer_norm_grad %dn, %x, %mean, ...       %again = normalize %x, %rstd, %mean, @w, @b    one kernel
+//   %dw = linear_weight_grad %dy, %n                %dx = layer_norm_grad %dn, %x, %mean, ...
+//                                                   %dw = linear_weight_grad %dy, %again
+//
+// Bits do not change: a norm ends in the same formula. "Late" is what depends on another reader of the value: no reader
+// knows of a backward pass. PassOptions::recompute switches it off.
 #pragma once
 #include "passes/context.h"
 

@@ -187,6 +187,15 @@ func @f(%dy: TYPE[B, COLS], %x: TYPE[B, COLS], %w: TYPE[COLS], %mean: f32[B, 1],
   return %y, %dw, %db
 })",
          {"f32", "bf16"}, {"33", "64", "768", "1536"}, {{{"B", 1}}, {{"B", 37}}});
+  addAll(checker, R"(
+dim B in 1..8192
+func @f(%dy: TYPE[B, COLS], %x: TYPE[B, COLS], %w: f32[COLS], %b: f32[COLS], %mean: f32[B, 1], %rstd: f32[B, 1]) -> TYPE[B, COLS], TYPE[B, COLS], f32[COLS], f32[COLS] {
+  %y = normalize %x, %rstd, mean = %mean, weight = %w, bias = %b
+  %dx = layer_norm_grad %dy, %x, %mean, %rstd, weight = %w
+  %dw, %db = layer_norm_param_grad %dy, %x, %mean, %rstd
+  return %y, %dx, %dw, %db
+})",
+         {"f32", "bf16"}, {"33", "768", "2048"}, {{{"B", 1}}, {{"B", 37}}});
   checker.run();
 }
 

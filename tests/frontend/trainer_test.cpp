@@ -105,6 +105,21 @@ TEST(Trainer, ThreadsDoNotChangeBits) {
   EXPECT_EQ(runOf(s).losses, one.losses);
 }
 
+TEST(Trainer, RecomputingSavesMemoryAndDoesNotChangeBits) {
+  for (ir::DType precision : {ir::DType::f32, ir::DType::bf16}) {
+    TemporaryFolder folder;
+    TrainSettings s = tiny(6);
+    s.precision = precision;
+    s.saveFolder = folder.path("again");
+    Outcome again = runOf(s);
+    s.recompute = false, s.saveFolder = folder.path("kept");
+    Outcome kept = runOf(s);
+    EXPECT_EQ(again.losses, kept.losses);
+    EXPECT_LT(again.summary.peakBytes, kept.summary.peakBytes);
+    EXPECT_TRUE(contents(folder.path("again/model.safetensors")) == contents(folder.path("kept/model.safetensors")));
+  }
+}
+
 TEST(Trainer, AccumulatedMicroBatchesAreOneBatch) {
   TrainSettings s = tiny(5);
   Outcome whole = runOf(s);

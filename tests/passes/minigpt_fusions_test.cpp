@@ -53,10 +53,10 @@ TEST(MiniGptFusions, AreTheExpectedOnes) {
       {"contraction linear_input_grad", 7},
       {"contraction linear_input_grad_gelu_gelu_grad_sum", 2}, // dGELU and the bias gradient, GELU again for fc2
       {"contraction linear_weight_grad", 9},
-      {"row layer_norm_grad_layer_norm_param_grad_sum", 1}, // final norm, and fc2's bias gradient
-      {"row layer_norm_grad_layer_norm_param_grad_add_sum",
-       3}, // norm backward, residual, bias gradient of the layer below
-      {"row layer_norm_grad_layer_norm_param_grad_add", 1},
+      // The norm again for the weight gradients behind it, and
+      {"row normalize_layer_norm_grad_layer_norm_param_grad_sum", 1},     // final norm, and fc2's bias gradient
+      {"row normalize_layer_norm_grad_layer_norm_param_grad_add_sum", 3}, // its backward, residual, bias gradient below
+      {"row normalize_layer_norm_grad_layer_norm_param_grad_add", 1},
       {"attention split_attention_grad_concat", 2}, // packed dQKV written in place
       {"column sum", 3},                            // bias gradients of qkv, and the position gradient
       {"scatter embedding_grad", 1},
