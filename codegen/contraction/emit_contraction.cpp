@@ -13,8 +13,9 @@ constexpr int64_t kBlocksThatFillAGpu = 128;
 
 class ContractionWriter {
 public:
-  ContractionWriter(const FusionBody &body, KernelSet &set, const ContractionPlan &plan)
-      : body_(body), set_(set), plan_(plan), isDouble_(body.flat.anchor->result().dtype() == DType::f64) {
+  ContractionWriter(const FusionBody &body, const Target &target, KernelSet &set, const ContractionPlan &plan)
+      : body_(body), target_(target), set_(set), plan_(plan),
+        isDouble_(body.flat.anchor->result().dtype() == DType::f64) {
     chooseTile();
   }
 
@@ -23,7 +24,7 @@ public:
     if (!epilogue.sums.empty() && !isOneSum()) return writeThroughMemory();
     findInPlace(body_, epilogue, set_);
     keepOperands();
-    LoopJob job{body_, epilogue, set_, std::nullopt};
+    LoopJob job{body_, epilogue, set_};
     if (!epilogue.sums.empty()) job.addPartials(rowTiles());
     writeKernel(epilogue.sums.empty() ? "" : "gemm", [&](KernelBuilder &k) { return writeEpilogue(k, job); });
     if (!epilogue.sums.empty()) emitFinish(job, rowTiles(), 1);
@@ -70,7 +71,7 @@ private:
       k.code().line("return acc;");
       return std::string();
     });
-    return emitLoop(body_, plan_.epilogue, set_, ProductPlace{product, isDouble_ ? DType::f64 : DType::f32});
+    return emitLoop(body_, plan_.epilogue, target_, set_, ProductPlace{product, isDouble_ ? DType::f64 : DType::f32});
   }
 
   CodeWriter::Block openEpilogue(KernelBuilder &k) {
@@ -135,6 +136,7 @@ private:
   }
 
   const FusionBody &body_;
+  const Target &target_;
   KernelSet &set_;
   const ContractionPlan &plan_;
   bool isDouble_;
@@ -143,13 +145,13 @@ private:
 
 } // namespace
 
-llvm::Error emitContraction(const FusionBody &body, KernelSet &set) {
+llvm::Error emitContraction(const FusionBody &body, const Target &target, KernelSet &set) {
   for (Value argument : body.block().arguments())
     if (argument.type().granularity != Granularity::none || argument.dtype() == DType::f8e8m0)
       return opError("no GEMM kernel reads {0} yet", argument.type().str());
   auto plan = planContraction(body.flat);
   if (!plan) return plan.takeError();
-  return ContractionWriter(body, set, *plan).write();
+  return ContractionWriter(body, target, set, *plan).write();
 }
 
 } // namespace fusor::codegen

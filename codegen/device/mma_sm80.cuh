@@ -1,4 +1,4 @@
-// needs: types.cuh
+// needs: types.cuh async_copy.cuh
 // Tensor-core instructions of sm_80 and later, one function each, and tiles of 16-bit elements in shared memory that
 // feed them. What a lane holds of a product d[16][8] += a[16][16] · b[16][8], with group = lane / 4, pair = lane % 4:
 //
@@ -10,8 +10,6 @@
 // lanes. Products are exact, sums f32. All lanes of a warp take part in ldmatrix and mma.
 
 #ifndef FUSOR_EMULATOR // which has these functions under the same names: tests/support/emulator/shim_mma.h
-__device__ inline u32 sharedAddress(const void *p) { return (u32)__cvta_generic_to_shared(p); }
-
 // Four 8x8 matrices. Lane l points at row l % 8 of matrix l / 8: 16 aligned bytes. The lane gets, of each, row `group`,
 // columns 2 pair and 2 pair + 1 (transposed: rows and columns change places).
 __device__ inline void ldmatrix4(u32 (&matrices)[4], const void *row) {
@@ -39,27 +37,6 @@ template <> __device__ inline void mma16x8x16<f16>(float (&sums)[4], const u32 (
       "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-// 16 aligned bytes from device to shared memory, in the background; zeros where they do not exist (`from` is not read).
-__device__ inline void copyAsync16(void *to, const void *from, bool exists) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-               :
-               : "r"(sharedAddress(to)), "l"(from), "r"(exists ? 16 : 0)
-               : "memory");
-}
-// The same for 4 bytes.
-__device__ inline void copyAsync4(void *to, const void *from, bool exists) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
-               :
-               : "r"(sharedAddress(to)), "l"(from), "r"(exists ? 4 : 0)
-               : "memory");
-}
-// The copies since the last commit become a group; this thread waits until at most kInFlight newest groups are missing.
-// Other threads see them behind a barrier.
-__device__ inline void commitCopies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int kInFlight> __device__ inline void waitForCopies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kInFlight) : "memory");
 }
 #endif
 

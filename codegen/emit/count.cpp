@@ -1,4 +1,6 @@
 #include "codegen/emit/count.h"
+#include "ir/graph/bug.h"
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/FormatVariadic.h"
 
 namespace fusor::codegen {
@@ -12,13 +14,13 @@ Count Count::ceilDiv(Dim dim, int64_t by) {
 }
 
 void Count::multiply(Factor factor) {
-  if (factor.dim.isConstant()) factor = {Dim((factor.dim.value() + factor.by - 1) / factor.by), 1};
+  if (factor.dim.isConstant()) factor = {Dim(factor.at(factor.dim.value()))};
   for (Factor &own : factors_)
-    if (own.by == 1 && factor.by == 1) {
+    if (own.isPlain() && factor.isPlain()) {
       own.dim = own.dim * factor.dim;
       return;
     }
-  if (factor.by == 1)
+  if (factor.isPlain())
     factors_.push_back(std::move(factor));
   else
     factors_.insert(factors_.begin(), std::move(factor));
@@ -31,8 +33,12 @@ Count Count::operator*(const Count &other) const {
 }
 
 Count Count::atMost(int64_t limit) const {
-  Count result = *this;
-  result.limit_ = limit;
+  Factor only = factors_.front();
+  for (const Factor &factor : llvm::ArrayRef<Factor>(factors_).drop_front())
+    if (!factor.isPlain() || !factor.dim.is(1)) FUSOR_BUG("a limit on a product, {0}", str());
+  only.limit = std::min(only.limit, limit);
+  Count result(1);
+  result.multiply(std::move(only));
   return result;
 }
 
@@ -47,34 +53,31 @@ std::optional<int64_t> Count::evaluate(const ir::SymbolValues &symbols) const {
   for (const Factor &factor : factors_) {
     auto value = factor.dim.evaluate(symbols);
     if (!value) return std::nullopt;
-    product *= (*value + factor.by - 1) / factor.by;
+    product *= factor.at(*value);
   }
-  return std::min(product, limit_);
+  return product;
 }
 
 std::string Count::str() const {
   std::string text;
   for (const Factor &factor : factors_) {
-    if (factor.by == 1 && factor.dim.is(1) && factors_.size() > 1) continue;
-    if (!text.empty()) text += " * ";
-    if (factor.by != 1)
-      text += llvm::formatv("ceil({0} / {1})", factor.dim.str(), factor.by);
-    else
-      text += factor.dim.str();
+    if (factor.isPlain() && factor.dim.is(1) && factors_.size() > 1) continue;
+    std::string one = factor.by == 1 ? factor.dim.str() : llvm::formatv("ceil({0} / {1})", factor.dim.str(), factor.by);
+    if (factor.limit != INT64_MAX) one = llvm::formatv("min({0}, {1})", one, factor.limit);
+    text += (text.empty() ? "" : " * ") + one;
   }
-  if (limit_ != INT64_MAX) text += llvm::formatv(", at most {0}", limit_);
   return text;
 }
 
 std::string Count::text(llvm::function_ref<std::string(const Dim &)> dim) const {
   std::string text;
   for (const Factor &factor : factors_) {
-    if (factor.by == 1 && factor.dim.is(1) && factors_.size() > 1) continue;
-    if (!text.empty()) text += " * ";
-    if (factor.by != 1)
-      text += llvm::formatv("(({0} + {1}) / {2})", dim(factor.dim), factor.by - 1, factor.by);
-    else
-      text += dim(factor.dim);
+    if (factor.isPlain() && factor.dim.is(1) && factors_.size() > 1) continue;
+    std::string one = factor.by == 1
+                          ? dim(factor.dim)
+                          : llvm::formatv("(({0} + {1}) / {2})", dim(factor.dim), factor.by - 1, factor.by).str();
+    if (factor.limit != INT64_MAX) one = llvm::formatv("({0} < {1} ? {0} : {1})", one, factor.limit);
+    text += (text.empty() ? "" : " * ") + one;
   }
   return text;
 }

@@ -32,9 +32,9 @@ llvm::Expected<KernelSet> emitAs(const Op &fusion, const Target &target, Naming 
   case ClusterKind::column: {
     auto plan = planLoop(body->flat);
     if (!plan) return plan.takeError();
-    return done(emitLoop(*body, *plan, set));
+    return done(emitLoop(*body, *plan, target, set));
   }
-  case ClusterKind::contraction: return done(emitContraction(*body, set));
+  case ClusterKind::contraction: return done(emitContraction(*body, target, set));
   case ClusterKind::attention: return done(emitAttention(*body, target, set));
   case ClusterKind::scatter: return done(emitScatter(*body, set));
   case ClusterKind::multiTensor: return done(emitMultiTensor(*body, set));

@@ -5,12 +5,12 @@ namespace fusor::codegen {
 
 using namespace ir;
 
-llvm::Error emitLoop(const FusionBody &body, const LoopPlan &plan, KernelSet &set,
+llvm::Error emitLoop(const FusionBody &body, const LoopPlan &plan, const Target &target, KernelSet &set,
                      std::optional<ProductPlace> product) {
   for (Value argument : body.block().arguments())
     if (argument.type().granularity != Granularity::none || argument.dtype() == DType::f8e8m0)
       return opError("no kernel reads {0}", argument.type().str());
-  LoopJob job{body, plan, set, product};
+  LoopJob job{body, plan, set, target.tier != ArchTier::simt, product};
   findInPlace(body, plan, set);
   switch (plan.kind()) {
   case ClusterKind::row: emitRow(job); break;

@@ -18,7 +18,7 @@ struct ProductPlace {
 };
 
 /// Appends the kernels of `plan` to `set`.
-llvm::Error emitLoop(const FusionBody &body, const LoopPlan &plan, KernelSet &set,
+llvm::Error emitLoop(const FusionBody &body, const LoopPlan &plan, const ir::Target &target, KernelSet &set,
                      std::optional<ProductPlace> product = std::nullopt);
 
 /// Which outputs may overwrite which inputs: same place, same size, read by the thread that writes it, before.
@@ -29,7 +29,8 @@ struct LoopJob {
   const FusionBody &body;
   const LoopPlan &plan;
   KernelSet &set;
-  std::optional<ProductPlace> product;
+  bool hasAsyncCopies = false; // cp.async
+  std::optional<ProductPlace> product = std::nullopt;
   unsigned firstPartials = 0; // workspace of sum 0
   void prepare(KernelBuilder &k, LoopText &text) const;
   /// Adds a workspace for each sum: [chunks, columns] or [chunks].

@@ -9,7 +9,8 @@ namespace fusor::codegen {
 using namespace ir;
 
 namespace {
-constexpr unsigned kThreads = 512; // 16 slices of chunks, as partials.cuh has them
+constexpr unsigned kThreads = 512; // as partials.cuh has them
+constexpr unsigned kColumns = 16;  // of a block
 } // namespace
 
 void emitFinish(LoopJob &job, const Count &columnParts, const Count &scalarParts) {
@@ -42,13 +43,13 @@ void emitFinish(LoopJob &job, const Count &columnParts, const Count &scalarParts
     for (const LoopStep *step : group) list += (list.empty() ? "" : ", ") + job.partials(k, step->sumIndex, true);
     w.line("const {0} *const {1}[{2}] = {{{3}};", type, parts, group.size(), list);
     w.line("{0} {1}[{2}];", type, totals, group.size());
-    w.line("columnTotals<{0}>({1}, {2}, {3}, c, exists, {4});", reducer(*first.op), parts, k.count(columnParts),
-           k.dim(plan.columns), totals);
+    w.line("columnTotals<{0}, {1}>({2}, {3}, {4}, c, exists, {5});", reducer(*first.op), kColumns, parts,
+           k.count(columnParts), k.dim(plan.columns), totals);
     for (unsigned i = 0; i < group.size(); ++i) define(*group[i], totals + "[" + std::to_string(i) + "]");
   };
 
   if (hasColumns) {
-    w.raw("const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns");
+    w.line("const i64 c = (i64)blockIdx.x * {0} + threadIdx.x % {0}; // the block shares {0} columns", kColumns);
     w.line("const bool exists = c < {0};", k.dim(plan.columns));
   }
   w.raw("// the sums: barriers inside, so for all threads");
@@ -86,12 +87,12 @@ void emitFinish(LoopJob &job, const Count &columnParts, const Count &scalarParts
     text.storeScalar(store);
   }
   if (hasColumns) {
-    auto columns = w.block("if (exists && threadIdx.x < 32)");
+    auto columns = w.block("if (exists && threadIdx.x < {0})", kColumns);
     run(Span::column);
     for (const LoopStore &store : plan.finishStores)
       if (store.span == Span::column) text.storeScalar(store);
   }
-  Count grid = hasColumns ? Count::ceilDiv(plan.columns, 32) : Count(1);
+  Count grid = hasColumns ? Count::ceilDiv(plan.columns, kColumns) : Count(1);
   k.finish({.grid = grid,
             .block = kThreads,
             .note = "adds " + columnParts.str() + " partial results",

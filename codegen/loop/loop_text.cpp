@@ -119,7 +119,7 @@ void LoopText::load(const LoopStep &step) {
 void LoopText::loadInto(const LoopStep &step, llvm::StringRef array) {
   std::string p = pointer(step.access);
   DType type = typeOf(step.result);
-  if (width_ == 1) { // `array` is one element of an array of all the thread's columns
+  if (!isWide(step.span)) { // `array` is one variable, or one element of an array of all the thread's columns
     if (step.access.gather) {
       std::string row = gatherRow(step, "");
       w().line("{0} = {1} < 0 ? {2} : load({3} + {4});", array, row, constantText(0, type), p,
@@ -150,11 +150,6 @@ void LoopText::loadInto(const LoopStep &step, llvm::StringRef array) {
   } else {
     w().line("{0}[e] = load({1} + {2});", array, p, index(step.access, "e"));
   }
-}
-
-void LoopText::fetchInto(const LoopStep &step, llvm::StringRef bits) {
-  k_.use("vector.cuh");
-  w().line("fetchVector({0} + {1}, {2});", pointer(step.access), index(step.access), bits);
 }
 
 std::optional<CodeWriter::Block> LoopText::laneLoop() {

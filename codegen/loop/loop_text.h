@@ -56,8 +56,8 @@ public:
   void load(const LoopStep &step);
   /// Fills `array` of `width` elements, which exists.
   void loadInto(const LoopStep &step, llvm::StringRef array);
-  /// Starts a load that isVector() into the raw vector `bits`; unpack() gives its elements.
-  void fetchInto(const LoopStep &step, llvm::StringRef bits);
+  /// Of the first element of a load that isVector(): "x + row * 768 + c".
+  std::string addressOf(const LoopStep &step) { return pointer(step.access) + " + " + index(step.access); }
   /// Any step but loads, row reductions and sums; inside the lane loop where wide. Constants write nothing.
   void compute(const LoopStep &step);
   /// What must stand before all loops: the key of a random stream.

@@ -1,6 +1,7 @@
 // Reductions over columns. A unit (a warp, or a block) works on one row at a time, in sweeps (row_schedule.h):
 //
-//   load     the thread's columns of every full input -> registers, where a row fits
+//   load     the thread's columns of every full input -> registers, where a row fits; with sums over rows they come
+//            through shared memory, rows ahead (row_ring.cuh)
 //   sweep 0  what needs no reduction; accumulates the reductions of it
 //   reduce   over the unit -> row values, e.g. the mean
 //   sweep 1  what needs those; accumulates the next reductions, ...
@@ -9,6 +10,7 @@
 // have rows of their own, they add up at the end.
 #include "codegen/loop/emit_loop.h"
 #include "codegen/loop/row_schedule.h"
+#include "codegen/loop/row_shape.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -19,109 +21,62 @@ using namespace ir;
 
 namespace {
 
-constexpr int64_t kMostPersistentColumns = 8192;
-constexpr int64_t kMostWarpColumns = 1024;
-constexpr int kWarpsPerBlock = 4;
-// Elements of full inputs and running sums that a thread of a warp keeps: few, so that many warps hide each other's
-// waits; more where sums would otherwise cost a barrier a row, and three blocks are enough as all loads go out at once.
-constexpr int64_t kMostElements = 96, kMostElementsWithSums = 144;
-constexpr unsigned kBlocksOfManyElements = 3;
-
 class RowWriter {
 public:
   explicit RowWriter(LoopJob &job)
       : job_(job), plan_(job.plan), k_(job.body, job.set, job.plan.sums.empty() ? "" : "rows"),
-        text_(k_, plan_, vectorWidth(plan_, k_)) {}
+        text_(k_, plan_, vectorWidth(plan_, k_)),
+        shape_(
+            rowShape(plan_, text_.width(), job.hasAsyncCopies, [this](const Access &a) { return text_.isVector(a); })),
+        schedule_(plan_, shape_.isPersistent, shape_.usesRing) {}
 
   void write() {
     job_.prepare(k_, text_);
     text_.setWriter(k_.code());
     k_.use(plan_.sums.empty() ? "reduce.cuh" : "partials.cuh");
-    chooseShape();
-    schedule_.emplace(plan_, persistent_);
-    if (!plan_.sums.empty()) job_.addPartials(chunks());
+    if (!plan_.sums.empty()) job_.addPartials(shape_.chunks);
     writeKernel();
-    if (!plan_.sums.empty()) emitFinish(job_, chunks(), chunks());
+    if (!plan_.sums.empty()) emitFinish(job_, shape_.chunks, shape_.chunks);
   }
 
 private:
-  // --- shape: who works on what
-
-  void chooseShape() {
-    persistent_ = plan_.columns.isConstant() && plan_.columns.value() <= kMostPersistentColumns;
-    int64_t columns = persistent_ ? std::max<int64_t>(plan_.columns.value(), 1) : kMostPersistentColumns;
-    int64_t arrays = residentArrays();
-    int64_t elements = columns / 32 * arrays;
-    isWarp_ = persistent_ && columns <= kMostWarpColumns &&
-              elements <= (hasColumnSums() ? kMostElementsWithSums : kMostElements);
-    if (isWarp_ && elements > kMostElements) blocksTogether_ = kBlocksOfManyElements;
-    if (isWarp_) {
-      threads_ = 32;
-    } else {
-      int64_t each = arrays <= 2 ? 16 : 8;
-      each = std::max<int64_t>(each / text_.width(), 1) * text_.width();
-      threads_ = std::min<int64_t>(std::max<int64_t>((columns / each + 31) / 32 * 32, 64), 512);
-      if (!persistent_) threads_ = 256;
-    }
-    turns_ = (columns + threads_ * text_.width() - 1) / (threads_ * text_.width());
-    isRagged_ = columns % (threads_ * text_.width()) != 0;
-    if (plan_.sums.empty()) return;
-    // Fewer partial sums of columns against more blocks at work; those of scalars are cheap.
-    if (hasColumnSums())
-      chunkRows_ = isWarp_ ? 6 * kWarpsPerBlock : 16;
-    else
-      chunkRows_ = isWarp_ ? 4 * kWarpsPerBlock : std::clamp<int64_t>(kMostPersistentColumns / columns, 1, 4);
-    if (!persistent_ && !hasColumnSums()) chunkRows_ = 1;
-  }
-  Count chunks() const { return Count::ceilDiv(plan_.rows, chunkRows_); }
-  bool hasColumnSums() const {
-    return llvm::any_of(plan_.sums, [](const RowsSum &sum) { return sum.span == Span::column; });
-  }
-  // Arrays of a thread's columns that live as long as the row, or longer.
-  int64_t residentArrays() const {
-    return llvm::count_if(plan_.sums, [](const RowsSum &sum) { return sum.span == Span::column; }) +
-           llvm::count_if(plan_.main,
-                          [](const LoopStep &s) { return s.kind == LoopStep::Kind::load && s.span == Span::full; });
-  }
-  bool keepsSums() const { return persistent_; } // running column sums in registers; else in the partials themselves
-
   // --- text
 
   // "x8[j]" of an array [turns][width]; the lane is added for width > 1.
-  std::string elements(llvm::StringRef array) const { return turns_ > 1 ? array.str() + "[j]" : array.str(); }
+  std::string elements(llvm::StringRef array) const { return shape_.turns > 1 ? array.str() + "[j]" : array.str(); }
   std::string lane(const std::string &elements) const { return text_.width() > 1 ? elements + "[e]" : elements; }
   void declare(llvm::StringRef type, llvm::StringRef array) {
-    std::string dims = (turns_ > 1 ? "[" + std::to_string(turns_) + "]" : "") +
+    std::string dims = (shape_.turns > 1 ? "[" + std::to_string(shape_.turns) + "]" : "") +
                        (text_.width() > 1 ? "[" + std::to_string(text_.width()) + "]" : "");
     w().noted((type + " " + array + dims + ";").str(),
-              turns_ > 1 ? "this thread's columns, turn by turn" : "this thread's columns");
+              shape_.turns > 1 ? "this thread's columns, turn by turn" : "this thread's columns");
   }
 
   // The loop over this thread's columns.
   template <typename Body> void overColumns(Body body) {
     std::string my = text_.width() > 1 ? " * " + std::to_string(text_.width()) : "";
-    if (!persistent_) {
+    if (!shape_.isPersistent) {
       auto loop = w().block("for (i64 c = (i64)thread{0}; c < {1}; c += {2})", my, k_.dim(plan_.columns),
-                            threads_ * text_.width());
+                            shape_.threads * text_.width());
       return body();
     }
     std::optional<CodeWriter::Block> loop, guard;
     std::string first = "thread";
-    if (turns_ > 1) {
+    if (shape_.turns > 1) {
       w().raw("#pragma unroll");
-      loop.emplace(w().block("for (int j = 0; j < {0}; ++j)", turns_));
-      first = llvm::formatv("(j * {0} + thread)", threads_);
+      loop.emplace(w().block("for (int j = 0; j < {0}; ++j)", shape_.turns));
+      first = llvm::formatv("(j * {0} + thread)", shape_.threads);
     } else {
       loop.emplace(w().open(""));
     }
-    CodeWriter inside(w().indent() + (isRagged_ ? 2 : 0));
+    CodeWriter inside(w().indent() + (shape_.isRagged ? 2 : 0));
     CodeWriter *outside = std::exchange(writer_, &inside);
     text_.setWriter(inside);
     body();
     writer_ = outside;
     text_.setWriter(*outside);
-    if (isRagged_ || usesColumn(inside.text())) w().line("const int c = {0}{1};", first, my);
-    if (isRagged_) guard.emplace(w().block("if (c < {0})", plan_.columns.value()));
+    if (shape_.isRagged || usesColumn(inside.text())) w().line("const int c = {0}{1};", first, my);
+    if (shape_.isRagged) guard.emplace(w().block("if (c < {0})", plan_.columns.value()));
     w().append(inside.text());
   }
 
@@ -135,53 +90,63 @@ private:
 
   void writeKernel() {
     std::string rows = k_.dim(plan_.rows);
-    if (isWarp_ && plan_.sums.empty())
-      w().line("const i64 row = (i64)blockIdx.x * {0} + threadIdx.x / 32; // a warp a row", kWarpsPerBlock);
+    if (shape_.isWarp && plan_.sums.empty())
+      w().line("const i64 row = (i64)blockIdx.x * {0} + threadIdx.x / 32; // a warp a row", shape_.warps);
     else
       w().line("const i64 {0} = blockIdx.x;{1}", plan_.sums.empty() ? "row" : "chunk",
-               isWarp_ ? "" : " // a block a row");
-    if (isWarp_ && !plan_.sums.empty())
+               shape_.isWarp ? "" : " // a block a row");
+    if (shape_.isWarp && !plan_.sums.empty())
       w().raw("const int warp = threadIdx.x / 32, thread = threadIdx.x % 32; // a warp a row");
     else
-      w().raw(isWarp_ ? "const int thread = threadIdx.x % 32;" : "const int thread = threadIdx.x;");
+      w().raw(shape_.isWarp ? "const int thread = threadIdx.x % 32;" : "const int thread = threadIdx.x;");
     for (const LoopStep &step : plan_.main) text_.prepare(step);
-    std::string note = isWarp_ ? "a warp a row" : "a block a row";
+    std::string note = shape_.isWarp ? "a warp a row" : "a block a row";
     Count grid = plan_.rows;
     if (plan_.sums.empty()) {
-      if (isWarp_) {
+      if (shape_.isWarp) {
         w().line("if (row >= {0}) return; // whole warps", rows);
-        grid = Count::ceilDiv(plan_.rows, kWarpsPerBlock);
+        grid = Count::ceilDiv(plan_.rows, shape_.warps);
       }
       writeRow();
-    } else if (chunkRows_ == 1) {
+    } else if (shape_.chunkRows == 1) {
       w().raw("const i64 row = chunk;");
       startSums();
       writeRow();
       storeSums();
     } else {
-      w().line("const i64 firstRow = chunk * {0};", chunkRows_);
-      w().line("const i64 endRow = firstRow + {0} < {1} ? firstRow + {0} : {1};", chunkRows_, rows);
+      if (!shape_.chunkRows) {
+        w().line("const i64 firstRow = {0} * chunk / gridDim.x, endRow = {0} * (chunk + 1) / gridDim.x;", rows);
+      } else {
+        w().line("const i64 firstRow = chunk * {0};", *shape_.chunkRows);
+        w().line("const i64 endRow = firstRow + {0} < {1} ? firstRow + {0} : {1};", *shape_.chunkRows, rows);
+      }
       startSums();
-      if (fetchesAhead()) startFetching();
+      if (shape_.usesRing) startRing();
       {
-        auto loop = isWarp_ ? w().block("for (i64 row = firstRow + warp; row < endRow; row += {0})", kWarpsPerBlock)
-                            : w().block("for (i64 row = firstRow; row < endRow; ++row)");
+        auto loop = shape_.isWarp ? w().block("for (i64 row = firstRow + warp; row < endRow; row += {0})", shape_.warps)
+                                  : w().block("for (i64 row = firstRow; row < endRow; ++row)");
         writeRow();
+        if (shape_.usesRing) w().raw("stage ^= 1;");
       }
       storeSums();
-      note += llvm::formatv(", {0} rows one after another", isWarp_ ? chunkRows_ / kWarpsPerBlock : chunkRows_);
-      grid = chunks();
+      note += ", ";
+      if (shape_.chunkRows) note += std::to_string(*shape_.chunkRows / (shape_.isWarp ? shape_.warps : 1)) + " rows ";
+      note += "one after another";
+      grid = shape_.chunks;
     }
-    note += persistent_ ? "; the row stays in registers" : "; a row is read once a sweep";
+    note += shape_.usesRing       ? "; rows come through shared memory"
+            : shape_.isPersistent ? "; the row stays in registers"
+                                  : "; a row is read once a sweep";
     k_.finish({.grid = grid,
-               .block = static_cast<unsigned>(isWarp_ ? 32 * kWarpsPerBlock : threads_),
+               .block = static_cast<unsigned>(shape_.blockThreads()),
                .note = note,
-               .blocksTogether = blocksTogether_});
+               .sharedBytes = static_cast<unsigned>(ringBytes_),
+               .blocksTogether = shape_.blocksTogether});
   }
 
   void writeRow() {
-    if (persistent_) loadRow();
-    for (unsigned at = 0; at <= schedule_->lastSweep(); ++at) {
+    if (shape_.isPersistent) loadRow();
+    for (unsigned at = 0; at <= schedule_.lastSweep(); ++at) {
       rowValues(at);
       sweep(at);
     }
@@ -194,22 +159,15 @@ private:
       text_.storeScalar(store);
     }
     for (unsigned i = 0; i < plan_.sums.size(); ++i)
-      if (!variesOverColumns(schedule_->step(plan_.sums[i].of).span))
+      if (!variesOverColumns(schedule_.step(plan_.sums[i].of).span))
         accumulate(running_[i], plan_.sums[i].op, plan_.sums[i].of);
   }
 
-  llvm::SmallVector<const LoopStep *, 8> fullLoads() const {
-    llvm::SmallVector<const LoopStep *, 8> loads;
-    for (const LoopStep &step : plan_.main)
-      if (step.kind == LoopStep::Kind::load && step.span == Span::full) loads.push_back(&step);
-    return loads;
-  }
-
   void loadRow() {
-    auto loads = fullLoads();
+    auto loads = fullLoads(plan_);
     if (loads.empty()) return;
-    w().raw(ahead_.empty() ? "// load"
-                           : "// load: this row was fetched ahead, and while it is computed the next one is");
+    if (shape_.usesRing) return loadFromRing();
+    w().raw("// load");
     std::vector<std::string> arrays;
     for (const LoopStep *step : loads) {
       std::string array = k_.names().make(identifierFrom(step->result.name()) + std::to_string(text_.width()));
@@ -217,45 +175,91 @@ private:
       arrays.push_back(array);
       text_.bind(step->result, lane(elements(array)));
     }
-    if (ahead_.empty())
-      return overColumns([&] {
-        for (unsigned i = 0; i < loads.size(); ++i) text_.loadInto(*loads[i], elements(arrays[i]));
-      });
-    for (unsigned i = 0; i < loads.size(); ++i) w().line("unpack({0}, {1});", ahead_[i], arrays[i]);
-    w().raw("const i64 next = row + 1 < endRow ? row + 1 : row;");
-    fetchRow("next");
+    overColumns([&] {
+      for (unsigned i = 0; i < loads.size(); ++i) text_.loadInto(*loads[i], elements(arrays[i]));
+    });
   }
 
-  // A block that goes from row to row waits for its threads twice a row, so loads start a row ahead: as raw vectors,
-  // for few registers.
-  bool fetchesAhead() const {
-    auto isVector = [&](const LoopStep *step) { return !step->access.gather && text_.isVector(step->access); };
-    return !isWarp_ && persistent_ && hasColumnSums() && turns_ == 1 && !fullLoads().empty() &&
-           llvm::all_of(fullLoads(), isVector);
-  }
-  void startFetching() {
-    for (const LoopStep *step : fullLoads()) {
-      ahead_.push_back(k_.names().make(identifierFrom(step->result.name()) + "_ahead"));
-      w().line("VectorBits<{0}, {1}> {2};", storageType(step->result.dtype()), text_.width(), ahead_.back());
+  // --- rows through shared memory: this one and the next
+
+  void startRing() {
+    k_.use("row_ring.cuh");
+    w().raw("extern __shared__ __align__(16) u8 rowMemory[];");
+    for (const LoopStep *step : fullLoads(plan_)) {
+      std::string ring = k_.names().make(identifierFrom(step->result.name()) + "_rows");
+      w().line("const RowRing<{0}, {1}, {2}, {3}> {4}(rowMemory{5});", storageType(step->result.dtype()), text_.width(),
+               shape_.turns, shape_.blockThreads(), ring, ringBytes_ ? " + " + std::to_string(ringBytes_) : "");
+      ringBytes_ += 2 * byteSize(step->result.dtype()) * text_.width() * shape_.turns * shape_.blockThreads();
+      rings_[step] = ring;
     }
-    fetchRow("firstRow");
+    for (const LoopStep *step : rowLoads()) {
+      std::string next = k_.names().make(identifierFrom(step->result.name()) + "_next");
+      w().line("{0} {1} = {2};", variableType(step->result.dtype()), next, constantText(0, step->result.dtype()));
+      next_[step] = next;
+    }
+    if (shape_.isWarp) // in the end the warps' sums meet in the same memory
+      ringBytes_ = std::max(ringBytes_, shape_.blockThreads() * shape_.turns * text_.width() * mostAccumulatorBytes());
+    w().raw("int stage = 0;");
+    w().line("const i64 first = firstRow{0};", shape_.isWarp ? " + warp" : "");
+    fetch("first", "0");
   }
-  void fetchRow(llvm::StringRef row) {
+  int64_t mostAccumulatorBytes() const {
+    int64_t most = 0;
+    for (const RowsSum &sum : plan_.sums) most = std::max<int64_t>(most, accumulatorBytes(sum.of.dtype()));
+    return most;
+  }
+
+  // Row `row`, where it exists, into `stage`; and what it has one value of.
+  void fetch(llvm::StringRef row, llvm::StringRef stage) {
     Place here = text_.place(), there = here;
     there.row = row.str();
     text_.setPlace(there);
-    auto loads = fullLoads();
-    overColumns([&] {
-      for (unsigned i = 0; i < loads.size(); ++i) text_.fetchInto(*loads[i], ahead_[i]);
-    });
+    {
+      auto exists = w().block("if ({0} < endRow)", row);
+      overColumns([&] {
+        for (const LoopStep *step : fullLoads(plan_))
+          w().line("{0}.fetch({1}, {2}, {3});", rings_[step], stage, shape_.turns > 1 ? "j" : "0",
+                   text_.addressOf(*step));
+      });
+      for (const LoopStep *step : rowLoads()) text_.loadInto(*step, next_[step]);
+    }
+    w().raw("commitCopies();");
     text_.setPlace(here);
+  }
+
+  void loadFromRing() {
+    w().raw("// load: the next row sets out, this one arrives");
+    for (const LoopStep *step : rowLoads()) {
+      std::string now = text_.variableFor(step->result, Span::row);
+      w().line("const {0} {1} = {2};", variableType(step->result.dtype()), now, next_[step]);
+      text_.bind(step->result, now);
+    }
+    w().line("const i64 next = row + {0};", shape_.isWarp ? shape_.warps : 1);
+    fetch("next", "stage ^ 1");
+    w().raw("waitForCopies<1>();");
+  }
+
+  void readFromRing(const LoopStep &step) {
+    std::string array = text_.variableFor(step.result, step.span);
+    w().line("{0} {1}[{2}];", variableType(step.result.dtype()), array, text_.width());
+    w().line("{0}.read(stage, {1}, {2});", rings_[&step], shape_.turns > 1 ? "j" : "0", array);
+    text_.bind(step.result, array + "[e]");
+  }
+
+  // Values of a row, e.g. its mean: they are fetched a row ahead.
+  llvm::SmallVector<const LoopStep *, 4> rowLoads() const {
+    llvm::SmallVector<const LoopStep *, 4> loads;
+    for (const LoopStep &step : plan_.main)
+      if (step.kind == LoopStep::Kind::load && step.span == Span::row && !step.access.gather) loads.push_back(&step);
+    return loads;
   }
 
   // Values per row (and scalars) that become known before sweep `at`.
   void rowValues(unsigned at) {
     for (const LoopStep &step : plan_.main) {
-      if (variesOverColumns(step.span) || schedule_->level(step.result) != at) continue;
-      if (step.kind == LoopStep::Kind::rowReduce) continue; // bound by the sweep before
+      if (variesOverColumns(step.span) || schedule_.level(step.result) != at) continue;
+      if (step.kind == LoopStep::Kind::rowReduce) continue;                  // bound by the sweep before
+      if (step.kind == LoopStep::Kind::load && next_.count(&step)) continue; // bound by loadRow
       if (step.kind == LoopStep::Kind::load)
         text_.load(step);
       else
@@ -276,17 +280,17 @@ private:
   }
 
   void sweep(unsigned at) {
-    if (schedule_->wantedBy(at).empty()) return;
-    RowSchedule::Values needed = schedule_->neededBy(at);
+    if (schedule_.wantedBy(at).empty()) return;
+    RowSchedule::Values needed = schedule_.neededBy(at);
 
     w().line("// sweep {0}", at);
     llvm::SmallVector<const LoopStep *, 4> reductions;
     llvm::SmallVector<std::string, 4> sums;
     llvm::SmallVector<std::pair<const LoopStep *, std::string>, 1> expSums; // by their maximum
     for (const LoopStep &step : plan_.main) {
-      if (step.kind != LoopStep::Kind::rowReduce || schedule_->level(schedule_->reduced(step)) != at) continue;
-      if (schedule_->isExpSum(step)) continue; // beside its maximum
-      if (schedule_->expSumBeside(step)) {
+      if (step.kind != LoopStep::Kind::rowReduce || schedule_.level(schedule_.reduced(step)) != at) continue;
+      if (schedule_.isExpSum(step)) continue; // beside its maximum
+      if (schedule_.expSumBeside(step)) {
         expSums.push_back({&step, k_.names().make("exp_sum")});
         k_.use("exp_sum.cuh");
         w().noted("ExpSum " + expSums.back().second + ";", "the largest x, and the sum of exp(x - largest)");
@@ -299,16 +303,16 @@ private:
       w().line("{0} {1} = {2};", accumulatorType(type), sums.back(), identity(*step.op, type));
     }
     for (const LoopStep &step : plan_.main) { // arrays of what later sweeps read
-      if (!schedule_->isKept(step.result) || schedule_->level(step.result) != at) continue;
+      if (!schedule_.isKept(step.result) || schedule_.level(step.result) != at) continue;
       std::string array = text_.variableFor(step.result, step.span);
       declare(variableType(step.result.dtype()), array);
       text_.assignTo(step.result, lane(elements(array)));
     }
     overColumns([&] { sweepBody(at, needed, reductions, sums, expSums); });
     for (const LoopStep &step : plan_.main) // computed again where needed
-      if (needed.contains(step.result.def()) && !schedule_->isKept(step.result)) text_.forget(step.result);
+      if (needed.contains(step.result.def()) && !schedule_.isKept(step.result)) text_.forget(step.result);
     finishReductions(reductions, sums);
-    llvm::StringRef scope = isWarp_ ? "warp" : "block";
+    llvm::StringRef scope = shape_.isWarp ? "warp" : "block";
     for (const auto &[maximum, name] : expSums) {
       auto define = [&](const LoopStep &step, const std::string &text) {
         std::string variable = k_.names().make(step.result.name().empty() ? step.op->name() : step.result.name());
@@ -317,19 +321,24 @@ private:
         return variable;
       };
       std::string largest = define(*maximum, llvm::formatv("{0}Reduce<Max>({1}.largest)", scope, name).str());
-      define(*schedule_->expSumBeside(*maximum),
+      define(*schedule_.expSumBeside(*maximum),
              llvm::formatv("{0}Reduce<Sum>({1}.sumAt({2}))", scope, name, largest).str());
     }
   }
 
   void sweepBody(unsigned at, const RowSchedule::Values &needed, llvm::ArrayRef<const LoopStep *> reductions,
                  llvm::ArrayRef<std::string> sums, llvm::ArrayRef<std::pair<const LoopStep *, std::string>> expSums) {
-    for (const LoopStep &step : plan_.main)
-      if (step.kind == LoopStep::Kind::load && needed.contains(step.result.def())) text_.load(step);
+    for (const LoopStep &step : plan_.main) {
+      if (step.kind != LoopStep::Kind::load || !needed.contains(step.result.def())) continue;
+      if (rings_.count(&step))
+        readFromRing(step);
+      else
+        text_.load(step);
+    }
     llvm::MapVector<const ValueDef *, std::string> arrays; // what is used whole in this sweep, as an array a turn
     auto needsArray = [&](Value v, Span span) {
       if (!text_.isWide(span) || arrays.count(v.def())) return;
-      if (text_.isBound(v) || schedule_->isKept(v)) {
+      if (text_.isBound(v) || schedule_.isKept(v)) {
         std::string element = text_.isBound(v) ? text_.spell(v) : text_.target(v);
         arrays[v.def()] = llvm::StringRef(element).drop_back(3).str();
         return;
@@ -340,8 +349,8 @@ private:
       arrays[v.def()] = array;
     };
     for (const LoopStore &store : plan_.stores)
-      if (schedule_->outputSweep(store.value) == at) needsArray(store.value, store.span);
-    for (const auto &[maximum, name] : expSums) needsArray(schedule_->reduced(*maximum), Span::full);
+      if (schedule_.outputSweep(store.value) == at) needsArray(store.value, store.span);
+    for (const auto &[maximum, name] : expSums) needsArray(schedule_.reduced(*maximum), Span::full);
     {
       auto lanes = text_.laneLoop();
       for (const LoopStep &step : plan_.main)
@@ -350,21 +359,21 @@ private:
         accumulate(sums[i], reductions[i]->op, reductions[i]->op->operand(0u));
       for (unsigned i = 0; i < plan_.sums.size(); ++i) {
         const RowsSum &sum = plan_.sums[i];
-        if (!variesOverColumns(schedule_->step(sum.of).span) || schedule_->outputSweep(sum.of) != at) continue;
+        if (!variesOverColumns(schedule_.step(sum.of).span) || schedule_.outputSweep(sum.of) != at) continue;
         if (sum.span == Span::scalar)
           accumulate(running_[i], sum.op, sum.of);
-        else if (keepsSums())
+        else if (shape_.isPersistent)
           accumulate(lane(elements(running_[i])), sum.op, sum.of);
         else
           accumulateInMemory(i);
       }
     }
     for (const auto &[maximum, name] : expSums) {
-      Value x = schedule_->reduced(*maximum);
+      Value x = schedule_.reduced(*maximum);
       w().line("{0}.add({1});", name, text_.width() > 1 ? arrays[x.def()] : text_.spell(x));
     }
     for (const LoopStore &store : plan_.stores) {
-      if (!variesOverColumns(store.span) || schedule_->outputSweep(store.value) != at) continue;
+      if (!variesOverColumns(store.span) || schedule_.outputSweep(store.value) != at) continue;
       std::optional<CodeWriter::Block> once;
       if (store.span == Span::column) once.emplace(w().block("if (row == 0)"));
       if (text_.isWide(store.span))
@@ -375,7 +384,7 @@ private:
   }
 
   void finishReductions(llvm::ArrayRef<const LoopStep *> reductions, llvm::ArrayRef<std::string> sums) {
-    llvm::StringRef scope = isWarp_ ? "warp" : "block";
+    llvm::StringRef scope = shape_.isWarp ? "warp" : "block";
     for (unsigned i = 0; i < reductions.size(); ++i) {
       const Op &op = *reductions[i]->op;
       Value v = reductions[i]->result;
@@ -385,7 +394,7 @@ private:
         if (reducer(*reductions[j]->op) == reducer(op) &&
             accumulatorType(reductions[j]->op->operand(0u).dtype()) == accumulatorType(op.operand(0u).dtype()))
           same.push_back(j);
-      if (isWarp_ || same.size() == 1) {
+      if (shape_.isWarp || same.size() == 1) {
         w().line("{0} = {1}Reduce<{2}>({0});", sums[i], scope, reducer(op));
       } else if (same.front() == i) {
         std::string all = k_.names().make("all");
@@ -416,10 +425,10 @@ private:
       running_.push_back(k_.names().make(base + "_sum"));
       if (sum.span == Span::scalar) {
         w().line("{0} {1} = {2};", type, running_.back(), identity(*sum.op, sum.of.dtype()));
-      } else if (keepsSums()) {
+      } else if (shape_.isPersistent) {
         declare(type, running_.back());
         std::string indent;
-        if (turns_ > 1) w().line("for (int j = 0; j < {0}; ++j)", turns_), indent += "  ";
+        if (shape_.turns > 1) w().line("for (int j = 0; j < {0}; ++j)", shape_.turns), indent += "  ";
         if (text_.width() > 1) w().line("{0}for (int e = 0; e < {1}; ++e)", indent, text_.width()), indent += "  ";
         w().line("{0}{1} = {2};", indent, lane(elements(running_.back())), identity(*sum.op, sum.of.dtype()));
       }
@@ -442,10 +451,11 @@ private:
       const RowsSum &sum = plan_.sums[i];
       std::string partials = job_.partials(k_, i, false), columns = k_.dim(plan_.columns);
       if (sum.span == Span::column) {
-        if (!keepsSums()) continue; // they are there
-        if (isWarp_) {
-          w().line("storeColumnSums<{0}, {1}, {2}>({3} + chunk * {4}, {4}, {5});", reducer(*sum.op), kWarpsPerBlock,
-                   text_.width(), partials, columns, running_[i]);
+        if (!shape_.isPersistent) continue; // they are there
+        if (shape_.isWarp) {
+          std::string memory = shape_.usesRing ? "(" + accumulatorType(sum.of.dtype()).str() + " *)rowMemory, " : "";
+          w().line("storeColumnSums<{0}, {1}, {2}>({3}{4} + chunk * {5}, {5}, {6});", reducer(*sum.op), shape_.warps,
+                   text_.width(), memory, partials, columns, running_[i]);
           continue;
         }
         overColumns([&] {
@@ -455,10 +465,10 @@ private:
         });
         continue;
       }
-      bool isOfEachThread = variesOverColumns(schedule_->step(sum.of).span);
-      if (!isOfEachThread && isWarp_) // all lanes have the same: the first one counts
+      bool isOfEachThread = variesOverColumns(schedule_.step(sum.of).span);
+      if (!isOfEachThread && shape_.isWarp) // all lanes have the same: the first one counts
         w().line("if (thread > 0) {0} = {1};", running_[i], identity(*sum.op, sum.of.dtype()));
-      if (isOfEachThread || isWarp_) w().line("{0} = blockReduce<{1}>({0});", running_[i], reducer(*sum.op));
+      if (isOfEachThread || shape_.isWarp) w().line("{0} = blockReduce<{1}>({0});", running_[i], reducer(*sum.op));
       w().line("if (threadIdx.x == 0) {0}[chunk] = {1};", partials, running_[i]);
     }
   }
@@ -470,12 +480,11 @@ private:
   KernelBuilder k_;
   LoopText text_;
   CodeWriter *writer_ = &k_.code(); // where lines go now
-  std::optional<RowSchedule> schedule_;
-  bool persistent_ = false, isWarp_ = false, isRagged_ = false;
-  unsigned blocksTogether_ = 0;
-  int64_t threads_ = 32, turns_ = 1, chunkRows_ = 1;
+  const RowShape shape_;
+  const RowSchedule schedule_;
+  int64_t ringBytes_ = 0; // of dynamic shared memory
+  llvm::DenseMap<const LoopStep *, std::string> rings_, next_;
   std::vector<std::string> running_; // variables of plan_.sums
-  std::vector<std::string> ahead_;   // raw vectors of the full inputs, a row ahead
 };
 
 } // namespace

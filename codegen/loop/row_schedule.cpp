@@ -23,7 +23,8 @@ bool isCheap(const LoopStep &step) {
 
 } // namespace
 
-RowSchedule::RowSchedule(const LoopPlan &plan, bool isPersistent) : plan_(plan), isPersistent_(isPersistent) {
+RowSchedule::RowSchedule(const LoopPlan &plan, bool isPersistent, bool loadsInSweeps)
+    : plan_(plan), isPersistent_(isPersistent), loadsInSweeps_(loadsInSweeps) {
   for (const LoopStep &step : plan_.main) {
     unsigned level = 0;
     steps_[step.result.def()] = &step;
@@ -65,8 +66,9 @@ Value RowSchedule::reduced(const LoopStep &reduction) const {
 void RowSchedule::collect(Value v, unsigned at, Values &steps, Values *kept) const {
   const LoopStep *step = steps_.lookup(v.def());
   if (!step || !variesOverColumns(step->span) || steps.contains(v.def())) return;
-  if (isPersistent_ && step->kind == LoopStep::Kind::load && step->span == Span::full) return; // in registers
-  if (isPersistent_ && level(v) < at && step->span == Span::full && !isCheap(*step)) {
+  bool isFullLoad = step->kind == LoopStep::Kind::load && step->span == Span::full;
+  if (isPersistent_ && isFullLoad && !loadsInSweeps_) return; // in registers
+  if (isPersistent_ && level(v) < at && step->span == Span::full && !isFullLoad && !isCheap(*step)) {
     if (kept) kept->insert(v.def());
     return;
   }

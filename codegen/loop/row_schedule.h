@@ -22,8 +22,9 @@ class RowSchedule {
 public:
   using Values = llvm::SmallPtrSet<const ir::ValueDef *, 16>;
 
-  /// `plan` must outlive it.
-  RowSchedule(const LoopPlan &plan, bool isPersistent);
+  /// `plan` must outlive it. `loadsInSweeps`: full inputs are not in registers from the start; each sweep of a
+  /// persistent kernel reads what it needs of them.
+  RowSchedule(const LoopPlan &plan, bool isPersistent, bool loadsInSweeps);
 
   unsigned lastSweep() const { return last_; }
   unsigned level(ir::Value v) const { return level_.lookup(v.def()); }
@@ -49,7 +50,7 @@ private:
   void collect(ir::Value v, unsigned at, Values &steps, Values *kept) const;
 
   const LoopPlan &plan_;
-  bool isPersistent_;
+  bool isPersistent_, loadsInSweeps_;
   unsigned last_ = 0;
   llvm::DenseMap<const ir::ValueDef *, unsigned> level_;
   llvm::DenseMap<const ir::ValueDef *, const LoopStep *> steps_;

@@ -17,7 +17,7 @@ struct LibraryCode {
   codegen::KernelSet set;
 };
 
-llvm::Expected<LibraryCode> emitWithLibrary(const Op &op, codegen::Naming naming) {
+llvm::Expected<LibraryCode> emitWithLibrary(const Op &op, const Target &target, codegen::Naming naming) {
   auto body = codegen::fusionBody(op, naming);
   if (!body) return body.takeError();
   auto plan = codegen::planContraction(body->flat);
@@ -46,7 +46,7 @@ llvm::Expected<LibraryCode> emitWithLibrary(const Op &op, codegen::Naming naming
     code.set.workspaces.push_back(codegen::Count(plan->batch * plan->m * plan->n) *
                                   codegen::Count(byteSize(part.call.outputType)));
   }
-  if (auto error = codegen::emitLoop(*body, *loop, code.set, place)) return error;
+  if (auto error = codegen::emitLoop(*body, *loop, target, code.set, place)) return error;
   return code;
 }
 
@@ -89,12 +89,12 @@ unsigned DeviceKernels::numberOf(codegen::Kernel kernel, const std::string &cano
 bool DeviceKernels::lowerToLibrary(const Op &op, DeviceCode &code) {
   for (Value operand : op.operands())
     if (operand.type().granularity != Granularity::none) return false;
-  auto canonical = emitWithLibrary(op, codegen::Naming::canonical);
+  auto canonical = emitWithLibrary(op, target_, codegen::Naming::canonical);
   if (!canonical) { // the own kernels are tried next, and say why not
     llvm::consumeError(canonical.takeError());
     return false;
   }
-  LibraryCode pretty = llvm::cantFail(emitWithLibrary(op, codegen::Naming::pretty));
+  LibraryCode pretty = llvm::cantFail(emitWithLibrary(op, target_, codegen::Naming::pretty));
   code.gemm = std::move(pretty.call);
   for (unsigned i = 0; i < pretty.set.kernels.size(); ++i)
     code.kernels.push_back(numberOf(pretty.set.kernels[i], canonical->set.kernels[i].source));

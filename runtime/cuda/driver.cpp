@@ -10,7 +10,6 @@ constexpr int kOutOfMemory = 2, kUnsupportedPtxVersion = 222;
 constexpr unsigned kStreamNonBlocking = 1, kEventDisableTiming = 2;
 constexpr int kCaptureRelaxed = 2; // other threads, and other libraries, go on with what they do
 constexpr int kMaxDynamicSharedBytes = 8;
-constexpr unsigned kSharedBytesUnasked = 48 * 1024;
 
 llvm::Error deviceError(std::string text) { return llvm::make_error<DeviceError>(std::move(text)); }
 
@@ -146,7 +145,7 @@ llvm::Expected<CudaFunctionHandle> CudaModule::function(llvm::StringRef name, un
   if (auto error = context_->check(driver.moduleGetFunction(&function, handle_, name.str().c_str()),
                                    "cuModuleGetFunction", "kernel '" + name + "'"))
     return error;
-  if (dynamicSharedBytes > kSharedBytesUnasked)
+  if (dynamicSharedBytes > 0) // with the static ones it may be more than a kernel gets unasked
     if (auto error = context_->check(
             driver.functionSetAttribute(function, kMaxDynamicSharedBytes, static_cast<int>(dynamicSharedBytes)),
             "cuFuncSetAttribute",

@@ -116,7 +116,7 @@ public:
   CudaModule(CudaModule &&) = default;
   CudaModule &operator=(CudaModule &&) = default;
   ~CudaModule();
-  /// `dynamicSharedBytes`: more than 48 KiB must be asked for once.
+  /// `dynamicSharedBytes`: more than 48 KiB, static ones included, must be asked for once.
   llvm::Expected<CudaFunctionHandle> function(llvm::StringRef name, unsigned dynamicSharedBytes) const;
 
 private:

@@ -73,7 +73,7 @@ extern "C" __global__ void column_totals(const float *a, const float *b, float *
   const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32;
   const float *const parts[2] = {a, b};
   float totals[2];
-  columnTotals<Sum>(parts, count, columns, c, c < columns, totals);
+  columnTotals<Sum, 32>(parts, count, columns, c, c < columns, totals);
   if (c < columns && threadIdx.x < 32) out[c] = totals[0], out[columns + c] = totals[1];
 }
 )cuda";

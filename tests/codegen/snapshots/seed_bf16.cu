@@ -814,7 +814,7 @@ cross_entropy__f32_finish_v2(float *__restrict__ loss, float *__restrict__ cross
 //   %d_loss = constant {value = 1.0}                                   : f32[]
 //   %d_logits = cross_entropy_grad %d_loss, %logits, %targets, %x, %x2 : f32[B, 256, 96]
 // 2 ops -> 1 kernel; reads logits targets x x2, writes d_logits.
-// grid = ceil(24576*B / 1024), at most 1048576, block = 256, 4 elements a thread at once
+// grid = min(ceil(24576*B / 1024), 1048576), block = 256, 4 elements a thread at once
 extern "C" __global__ void __launch_bounds__(256)
 cross_entropy_grad__f32_256_96(const float *logits, const i32 *__restrict__ targets, const float *__restrict__ x3, const float *__restrict__ x2_2, float *d_logits, i64 B) {
   const i64 count = (24576 * B), step = (i64)gridDim.x * 1024;
@@ -865,6 +865,165 @@ linear_input_grad__f32_256_768(const float *__restrict__ d_logits, const float *
   gemmSimt<GemmTile128, false, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
 }
 
+// ---- normalize_layer_norm_grad_layer_norm_param_grad__f32_256_768_rows ----
+// normalize_layer_norm_grad_layer_norm_param_grad__f32_256_768_rows   (row kernel)
+//   %ln_f = normalize %out, %x, mean = %x2, weight = %ln_f_weight, bias = %ln_f_bias {out = f32} : f32[B, 256, 768]
+//   %d_out = layer_norm_grad %d_ln_f, %out, %x2, %x, weight = %ln_f_weight                       : bf16[B, 256, 768]
+//   %d_ln_f_weight, %d_ln_f_bias = layer_norm_param_grad %d_ln_f, %out, %x2, %x                  : f32[768], f32[768]
+//   %cast = cast %d_out {to = f32}                                                               : f32[B, 256, 768]
+//   %d_fc2_bias = sum %cast {dims = [0, 1]}                                                      : f32[768]
+// 5 ops -> several kernels, this is step 'rows'; reads out x x2 ln_f_weight ln_f_bias d_ln_f, writes ln_f d_out d_ln_f_weight d_ln_f_bias d_fc2_bias; saves 6 passes over [B, 256, 768].
+// grid = min(ceil(256*B / 8), 256), block = 256, 73728 bytes of shared memory, a warp a row, one after another; rows come through shared memory
+extern "C" __global__ void __launch_bounds__(256, 2)
+normalize_layer_norm_grad_layer_norm_param_grad__f32_256_768_rows(const bf16 *out, const float *__restrict__ x, const float *__restrict__ x2, const float *__restrict__ ln_f_weight, const float *__restrict__ ln_f_bias, const float *d_ln_f, float *ln_f, bf16 *d_out, float *__restrict__ partials2, float *__restrict__ partials3, float *__restrict__ d_fc2_bias_partials, i64 B) {
+  const i64 chunk = blockIdx.x;
+  const int warp = threadIdx.x / 32, thread = threadIdx.x % 32; // a warp a row
+  const i64 firstRow = (256 * B) * chunk / gridDim.x, endRow = (256 * B) * (chunk + 1) / gridDim.x;
+  float sum_sum[3][8];                                                          // this thread's columns, turn by turn
+  for (int j = 0; j < 3; ++j)
+    for (int e = 0; e < 8; ++e)
+      sum_sum[j][e] = Sum::identity<float>();
+  float sum_sum2[3][8];                                                         // this thread's columns, turn by turn
+  for (int j = 0; j < 3; ++j)
+    for (int e = 0; e < 8; ++e)
+      sum_sum2[j][e] = Sum::identity<float>();
+  float d_fc2_bias_sum[3][8];                                                   // this thread's columns, turn by turn
+  for (int j = 0; j < 3; ++j)
+    for (int e = 0; e < 8; ++e)
+      d_fc2_bias_sum[j][e] = Sum::identity<float>();
+  extern __shared__ __align__(16) u8 rowMemory[];
+  const RowRing<bf16, 8, 3, 256> out_rows(rowMemory);
+  const RowRing<float, 8, 3, 256> d_ln_f_rows(rowMemory + 24576);
+  float x2_next = 0.0f;
+  float x_next = 0.0f;
+  int stage = 0;
+  const i64 first = firstRow + warp;
+  if (first < endRow) {
+    #pragma unroll
+    for (int j = 0; j < 3; ++j) {
+      const int c = (j * 32 + thread) * 8;
+      out_rows.fetch(0, j, out + first * 768 + c);
+      d_ln_f_rows.fetch(0, j, d_ln_f + first * 768 + c);
+    }
+    x2_next = load(x2 + first);
+    x_next = load(x + first);
+  }
+  commitCopies();
+  for (i64 row = firstRow + warp; row < endRow; row += 8) {
+    // load: the next row sets out, this one arrives
+    const float x2_2 = x2_next;
+    const float x3 = x_next;
+    const i64 next = row + 8;
+    if (next < endRow) {
+      #pragma unroll
+      for (int j = 0; j < 3; ++j) {
+        const int c = (j * 32 + thread) * 8;
+        out_rows.fetch(stage ^ 1, j, out + next * 768 + c);
+        d_ln_f_rows.fetch(stage ^ 1, j, d_ln_f + next * 768 + c);
+      }
+      x2_next = load(x2 + next);
+      x_next = load(x + next);
+    }
+    commitCopies();
+    waitForCopies<1>();
+    // sweep 0
+    float sum_acc = Sum::identity<float>();
+    float sum_acc2 = Sum::identity<float>();
+    #pragma unroll
+    for (int j = 0; j < 3; ++j) {
+      const int c = (j * 32 + thread) * 8;
+      float out8[8];
+      out_rows.read(stage, j, out8);
+      float ln_f_weight8[8];
+      loadVector(ln_f_weight + c, ln_f_weight8);
+      float ln_f_bias8[8];
+      loadVector(ln_f_bias + c, ln_f_bias8);
+      float d_ln_f8[8];
+      d_ln_f_rows.read(stage, j, d_ln_f8);
+      float add8[8];
+      #pragma unroll
+      for (int e = 0; e < 8; ++e) {
+        const float cast = out8[e];                                             // f32[B, 256, 768]
+        const float sub = cast - x2_2;                                          // f32[B, 256, 768]
+        const float mul = sub * x3;                                             // f32[B, 256, 768]
+        const float mul2 = mul * ln_f_weight8[e];                               // f32[B, 256, 768]
+        add8[e] = mul2 + ln_f_bias8[e];                                         // f32[B, 256, 768]
+        const float mul3 = d_ln_f8[e] * ln_f_weight8[e];                        // f32[B, 256, 768]
+        const float mul4 = mul3 * mul;                                          // f32[B, 256, 768]
+        const float mul5 = d_ln_f8[e] * mul;                                    // f32[B, 256, 768]
+        sum_acc += mul4;
+        sum_acc2 += mul3;
+        sum_sum[j][e] += mul5;
+        sum_sum2[j][e] += d_ln_f8[e];
+      }
+      storeVector(ln_f + row * 768 + c, add8);
+    }
+    sum_acc = warpReduce<Sum>(sum_acc);
+    sum_acc2 = warpReduce<Sum>(sum_acc2);
+    const float div = sum_acc / 768.0f;                                         // f32[B, 256, 1]
+    const float div2 = sum_acc2 / 768.0f;                                       // f32[B, 256, 1]
+    // sweep 1
+    #pragma unroll
+    for (int j = 0; j < 3; ++j) {
+      const int c = (j * 32 + thread) * 8;
+      float out8_2[8];
+      out_rows.read(stage, j, out8_2);
+      float ln_f_weight8_2[8];
+      loadVector(ln_f_weight + c, ln_f_weight8_2);
+      float d_ln_f8_2[8];
+      d_ln_f_rows.read(stage, j, d_ln_f8_2);
+      float cast8[8];
+      #pragma unroll
+      for (int e = 0; e < 8; ++e) {
+        const float cast2 = out8_2[e];                                          // f32[B, 256, 768]
+        const float sub2 = cast2 - x2_2;                                        // f32[B, 256, 768]
+        const float mul6 = sub2 * x3;                                           // f32[B, 256, 768]
+        const float mul7 = d_ln_f8_2[e] * ln_f_weight8_2[e];                    // f32[B, 256, 768]
+        const float mul8 = mul6 * div;                                          // f32[B, 256, 768]
+        const float sub3 = mul7 - div2;                                         // f32[B, 256, 768]
+        const float sub4 = sub3 - mul8;                                         // f32[B, 256, 768]
+        const float mul9 = x3 * sub4;                                           // f32[B, 256, 768]
+        cast8[e] = roundTo<bf16>(mul9);                                         // bf16[B, 256, 768]
+        const float cast3 = cast8[e];                                           // f32[B, 256, 768]
+        d_fc2_bias_sum[j][e] += cast3;
+      }
+      storeVector(d_out + row * 768 + c, cast8);
+    }
+    stage ^= 1;
+  }
+  // store, partial sums of this chunk of rows
+  storeColumnSums<Sum, 8, 8>((float *)rowMemory, partials2 + chunk * 768, 768, sum_sum);
+  storeColumnSums<Sum, 8, 8>((float *)rowMemory, partials3 + chunk * 768, 768, sum_sum2);
+  storeColumnSums<Sum, 8, 8>((float *)rowMemory, d_fc2_bias_partials + chunk * 768, 768, d_fc2_bias_sum);
+}
+
+// ---- normalize_layer_norm_grad_layer_norm_param_grad__f32_256_768_finish ----
+// normalize_layer_norm_grad_layer_norm_param_grad__f32_256_768_finish   (row kernel)
+//   %ln_f = normalize %out, %x, mean = %x2, weight = %ln_f_weight, bias = %ln_f_bias {out = f32} : f32[B, 256, 768]
+//   %d_out = layer_norm_grad %d_ln_f, %out, %x2, %x, weight = %ln_f_weight                       : bf16[B, 256, 768]
+//   %d_ln_f_weight, %d_ln_f_bias = layer_norm_param_grad %d_ln_f, %out, %x2, %x                  : f32[768], f32[768]
+//   %cast = cast %d_out {to = f32}                                                               : f32[B, 256, 768]
+//   %d_fc2_bias = sum %cast {dims = [0, 1]}                                                      : f32[768]
+// 5 ops -> several kernels, this is step 'finish'; reads out x x2 ln_f_weight ln_f_bias d_ln_f, writes ln_f d_out d_ln_f_weight d_ln_f_bias d_fc2_bias; saves 6 passes over [B, 256, 768].
+// grid = 48, block = 512, adds min(ceil(256*B / 8), 256) partial results
+extern "C" __global__ void __launch_bounds__(512, 2)
+normalize_layer_norm_grad_layer_norm_param_grad__f32_256_768_finish(float *__restrict__ d_ln_f_weight, float *__restrict__ d_ln_f_bias, float *__restrict__ d_fc2_bias2, const float *__restrict__ partials2, const float *__restrict__ partials3, const float *__restrict__ d_fc2_bias_partials, i64 B) {
+  const i64 c = (i64)blockIdx.x * 16 + threadIdx.x % 16; // the block shares 16 columns
+  const bool exists = c < 768;
+  // the sums: barriers inside, so for all threads
+  const float *const parts[3] = {partials2, partials3, d_fc2_bias_partials};
+  float totals[3];
+  columnTotals<Sum, 16>(parts, ((((256 * B) + 7) / 8) < 256 ? (((256 * B) + 7) / 8) : 256), 768, c, exists, totals);
+  const float sum = totals[0];                                                  // f32[768]
+  const float sum2 = totals[1];                                                 // f32[768]
+  const float d_fc2_bias = totals[2];                                           // f32[768]
+  if (exists && threadIdx.x < 16) {
+    store(d_ln_f_weight + c, sum);
+    store(d_ln_f_bias + c, sum2);
+    store(d_fc2_bias2 + c, d_fc2_bias);
+  }
+}
+
 // ---- linear_weight_grad__f32_96_768 ----
 // linear_weight_grad__f32_96_768   (contraction kernel)
 //   %d_head_weight = linear_weight_grad %d_logits, %ln_f {out = f32} : f32[96, 768]
@@ -880,126 +1039,6 @@ linear_weight_grad__f32_96_768(const float *__restrict__ d_logits, const float *
     return acc;
   };
   gemmSimt<GemmTile64, true, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
-}
-
-// ---- layer_norm_grad_layer_norm_param_grad_sum__bf16_256_768_rows ----
-// layer_norm_grad_layer_norm_param_grad_sum__bf16_256_768_rows   (row kernel)
-//   %d_out = layer_norm_grad %d_ln_f, %out, %x, %x2, weight = %ln_f_weight      : bf16[B, 256, 768]
-//   %d_ln_f_weight, %d_ln_f_bias = layer_norm_param_grad %d_ln_f, %out, %x, %x2 : f32[768], f32[768]
-//   %cast = cast %d_out {to = f32}                                              : f32[B, 256, 768]
-//   %d_fc2_bias = sum %cast {dims = [0, 1]}                                     : f32[768]
-// 4 ops -> several kernels, this is step 'rows'; reads d_ln_f out x x2 ln_f_weight, writes d_out d_ln_f_weight d_ln_f_bias d_fc2_bias; saves 5 passes over [B, 256, 768].
-// grid = ceil(256*B / 24), block = 128, a warp a row, 6 rows one after another; the row stays in registers
-extern "C" __global__ void __launch_bounds__(128, 3)
-layer_norm_grad_layer_norm_param_grad_sum__bf16_256_768_rows(const float *__restrict__ d_ln_f, const bf16 *out, const float *__restrict__ x2, const float *__restrict__ x2_3, const float *__restrict__ ln_f_weight, bf16 *d_out, float *__restrict__ partials2, float *__restrict__ partials3, float *__restrict__ d_fc2_bias_partials, i64 B) {
-  const i64 chunk = blockIdx.x;
-  const int warp = threadIdx.x / 32, thread = threadIdx.x % 32; // a warp a row
-  const i64 firstRow = chunk * 24;
-  const i64 endRow = firstRow + 24 < (256 * B) ? firstRow + 24 : (256 * B);
-  float sum_sum[3][8];                                                          // this thread's columns, turn by turn
-  for (int j = 0; j < 3; ++j)
-    for (int e = 0; e < 8; ++e)
-      sum_sum[j][e] = Sum::identity<float>();
-  float sum_sum2[3][8];                                                         // this thread's columns, turn by turn
-  for (int j = 0; j < 3; ++j)
-    for (int e = 0; e < 8; ++e)
-      sum_sum2[j][e] = Sum::identity<float>();
-  float d_fc2_bias_sum[3][8];                                                   // this thread's columns, turn by turn
-  for (int j = 0; j < 3; ++j)
-    for (int e = 0; e < 8; ++e)
-      d_fc2_bias_sum[j][e] = Sum::identity<float>();
-  for (i64 row = firstRow + warp; row < endRow; row += 4) {
-    // load
-    float out8[3][8];                                                           // this thread's columns, turn by turn
-    float d_ln_f8[3][8];                                                        // this thread's columns, turn by turn
-    #pragma unroll
-    for (int j = 0; j < 3; ++j) {
-      const int c = (j * 32 + thread) * 8;
-      loadVector(out + row * 768 + c, out8[j]);
-      loadVector(d_ln_f + row * 768 + c, d_ln_f8[j]);
-    }
-    const float x = load(x2 + row);
-    const float x2_2 = load(x2_3 + row);
-    // sweep 0
-    float sum_acc = Sum::identity<float>();
-    float sum_acc2 = Sum::identity<float>();
-    #pragma unroll
-    for (int j = 0; j < 3; ++j) {
-      const int c = (j * 32 + thread) * 8;
-      float ln_f_weight8[8];
-      loadVector(ln_f_weight + c, ln_f_weight8);
-      #pragma unroll
-      for (int e = 0; e < 8; ++e) {
-        const float cast = out8[j][e];                                          // f32[B, 256, 768]
-        const float sub = cast - x;                                             // f32[B, 256, 768]
-        const float mul = sub * x2_2;                                           // f32[B, 256, 768]
-        const float mul2 = d_ln_f8[j][e] * ln_f_weight8[e];                     // f32[B, 256, 768]
-        const float mul3 = mul2 * mul;                                          // f32[B, 256, 768]
-        const float mul4 = d_ln_f8[j][e] * mul;                                 // f32[B, 256, 768]
-        sum_acc += mul3;
-        sum_acc2 += mul2;
-        sum_sum[j][e] += mul4;
-        sum_sum2[j][e] += d_ln_f8[j][e];
-      }
-    }
-    sum_acc = warpReduce<Sum>(sum_acc);
-    sum_acc2 = warpReduce<Sum>(sum_acc2);
-    const float div = sum_acc / 768.0f;                                         // f32[B, 256, 1]
-    const float div2 = sum_acc2 / 768.0f;                                       // f32[B, 256, 1]
-    // sweep 1
-    #pragma unroll
-    for (int j = 0; j < 3; ++j) {
-      const int c = (j * 32 + thread) * 8;
-      float ln_f_weight8_2[8];
-      loadVector(ln_f_weight + c, ln_f_weight8_2);
-      float cast8[8];
-      #pragma unroll
-      for (int e = 0; e < 8; ++e) {
-        const float cast2 = out8[j][e];                                         // f32[B, 256, 768]
-        const float sub2 = cast2 - x;                                           // f32[B, 256, 768]
-        const float mul5 = sub2 * x2_2;                                         // f32[B, 256, 768]
-        const float mul6 = d_ln_f8[j][e] * ln_f_weight8_2[e];                   // f32[B, 256, 768]
-        const float mul7 = mul5 * div;                                          // f32[B, 256, 768]
-        const float sub3 = mul6 - div2;                                         // f32[B, 256, 768]
-        const float sub4 = sub3 - mul7;                                         // f32[B, 256, 768]
-        const float mul8 = x2_2 * sub4;                                         // f32[B, 256, 768]
-        cast8[e] = roundTo<bf16>(mul8);                                         // bf16[B, 256, 768]
-        const float cast3 = cast8[e];                                           // f32[B, 256, 768]
-        d_fc2_bias_sum[j][e] += cast3;
-      }
-      storeVector(d_out + row * 768 + c, cast8);
-    }
-  }
-  // store, partial sums of this chunk of rows
-  storeColumnSums<Sum, 4, 8>(partials2 + chunk * 768, 768, sum_sum);
-  storeColumnSums<Sum, 4, 8>(partials3 + chunk * 768, 768, sum_sum2);
-  storeColumnSums<Sum, 4, 8>(d_fc2_bias_partials + chunk * 768, 768, d_fc2_bias_sum);
-}
-
-// ---- layer_norm_grad_layer_norm_param_grad_sum__bf16_256_768_finish ----
-// layer_norm_grad_layer_norm_param_grad_sum__bf16_256_768_finish   (row kernel)
-//   %d_out = layer_norm_grad %d_ln_f, %out, %x, %x2, weight = %ln_f_weight      : bf16[B, 256, 768]
-//   %d_ln_f_weight, %d_ln_f_bias = layer_norm_param_grad %d_ln_f, %out, %x, %x2 : f32[768], f32[768]
-//   %cast = cast %d_out {to = f32}                                              : f32[B, 256, 768]
-//   %d_fc2_bias = sum %cast {dims = [0, 1]}                                     : f32[768]
-// 4 ops -> several kernels, this is step 'finish'; reads d_ln_f out x x2 ln_f_weight, writes d_out d_ln_f_weight d_ln_f_bias d_fc2_bias; saves 5 passes over [B, 256, 768].
-// grid = 24, block = 512, adds ceil(256*B / 24) partial results
-extern "C" __global__ void __launch_bounds__(512, 2)
-layer_norm_grad_layer_norm_param_grad_sum__bf16_256_768_finish(float *__restrict__ d_ln_f_weight, float *__restrict__ d_ln_f_bias, float *__restrict__ d_fc2_bias2, const float *__restrict__ partials2, const float *__restrict__ partials3, const float *__restrict__ d_fc2_bias_partials, i64 B) {
-  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
-  const bool exists = c < 768;
-  // the sums: barriers inside, so for all threads
-  const float *const parts[3] = {partials2, partials3, d_fc2_bias_partials};
-  float totals[3];
-  columnTotals<Sum>(parts, (((256 * B) + 23) / 24), 768, c, exists, totals);
-  const float sum = totals[0];                                                  // f32[768]
-  const float sum2 = totals[1];                                                 // f32[768]
-  const float d_fc2_bias = totals[2];                                           // f32[768]
-  if (exists && threadIdx.x < 32) {
-    store(d_ln_f_weight + c, sum);
-    store(d_ln_f_bias + c, sum2);
-    store(d_fc2_bias2 + c, d_fc2_bias);
-  }
 }
 
 // ---- linear_input_grad_gelu_gelu_grad_sum__bf16_256_3072_gemm ----
@@ -1038,17 +1077,17 @@ linear_input_grad_gelu_gelu_grad_sum__bf16_256_3072_gemm(const bf16 *__restrict_
 //   %cast = cast %d_fc1 {to = f32}                        : f32[B, 256, 3072]
 //   %d_fc1_bias = sum %cast {dims = [0, 1]}               : f32[3072]
 // 5 ops -> several kernels, this is step 'finish'; reads d_out fc2_weight fc1, writes activation d_fc1 d_fc1_bias; saves 6 passes over [B, 256, 3072].
-// grid = 96, block = 512, adds ceil(256*B / 128) partial results
+// grid = 192, block = 512, adds ceil(256*B / 128) partial results
 extern "C" __global__ void __launch_bounds__(512, 2)
 linear_input_grad_gelu_gelu_grad_sum__bf16_256_3072_finish(float *__restrict__ d_fc1_bias2, const float *__restrict__ d_fc1_bias_partials, i64 B) {
-  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
+  const i64 c = (i64)blockIdx.x * 16 + threadIdx.x % 16; // the block shares 16 columns
   const bool exists = c < 3072;
   // the sums: barriers inside, so for all threads
   const float *const parts[1] = {d_fc1_bias_partials};
   float totals[1];
-  columnTotals<Sum>(parts, (((256 * B) + 127) / 128), 3072, c, exists, totals);
+  columnTotals<Sum, 16>(parts, (((256 * B) + 127) / 128), 3072, c, exists, totals);
   const float d_fc1_bias = totals[0];                                           // f32[3072]
-  if (exists && threadIdx.x < 32) {
+  if (exists && threadIdx.x < 16) {
     store(d_fc1_bias2 + c, d_fc1_bias);
   }
 }
@@ -1088,6 +1127,176 @@ linear_input_grad__bf16_256_768(const bf16 *__restrict__ d_fc1, const bf16 *__re
   gemmSimt<GemmTile128, false, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
 }
 
+// ---- normalize_layer_norm_grad_layer_norm_param_grad__bf16_256_768_rows ----
+// normalize_layer_norm_grad_layer_norm_param_grad__bf16_256_768_rows   (row kernel)
+//   %ln2 = normalize %mid, %x, mean = %x2, weight = %ln2_weight, bias = %ln2_bias : bf16[B, 256, 768]
+//   %d_mid_part = layer_norm_grad %d_ln2, %mid, %x2, %x, weight = %ln2_weight     : bf16[B, 256, 768]
+//   %d_ln2_weight, %d_ln2_bias = layer_norm_param_grad %d_ln2, %mid, %x2, %x      : f32[768], f32[768]
+//   %d_mid = add %d_out, %d_mid_part                                              : bf16[B, 256, 768]
+//   %cast = cast %d_mid {to = f32}                                                : f32[B, 256, 768]
+//   %d_proj_bias = sum %cast {dims = [0, 1]}                                      : f32[768]
+// 6 ops -> several kernels, this is step 'rows'; reads mid x x2 ln2_weight ln2_bias d_ln2 d_out, writes ln2 d_ln2_weight d_ln2_bias d_mid d_proj_bias; saves 8 passes over [B, 256, 768].
+// grid = min(ceil(256*B / 8), 256), block = 256, 73728 bytes of shared memory, a warp a row, one after another; rows come through shared memory
+extern "C" __global__ void __launch_bounds__(256, 2)
+normalize_layer_norm_grad_layer_norm_param_grad__bf16_256_768_rows(const bf16 *mid, const float *__restrict__ x, const float *__restrict__ x2, const float *__restrict__ ln2_weight, const float *__restrict__ ln2_bias, const bf16 *d_ln2, const bf16 *d_out, bf16 *ln2, bf16 *d_mid, float *__restrict__ partials2, float *__restrict__ partials3, float *__restrict__ d_proj_bias_partials, i64 B) {
+  const i64 chunk = blockIdx.x;
+  const int warp = threadIdx.x / 32, thread = threadIdx.x % 32; // a warp a row
+  const i64 firstRow = (256 * B) * chunk / gridDim.x, endRow = (256 * B) * (chunk + 1) / gridDim.x;
+  float sum_sum[3][8];                                                          // this thread's columns, turn by turn
+  for (int j = 0; j < 3; ++j)
+    for (int e = 0; e < 8; ++e)
+      sum_sum[j][e] = Sum::identity<float>();
+  float sum_sum2[3][8];                                                         // this thread's columns, turn by turn
+  for (int j = 0; j < 3; ++j)
+    for (int e = 0; e < 8; ++e)
+      sum_sum2[j][e] = Sum::identity<float>();
+  float d_proj_bias_sum[3][8];                                                  // this thread's columns, turn by turn
+  for (int j = 0; j < 3; ++j)
+    for (int e = 0; e < 8; ++e)
+      d_proj_bias_sum[j][e] = Sum::identity<float>();
+  extern __shared__ __align__(16) u8 rowMemory[];
+  const RowRing<bf16, 8, 3, 256> mid_rows(rowMemory);
+  const RowRing<bf16, 8, 3, 256> d_ln2_rows(rowMemory + 24576);
+  const RowRing<bf16, 8, 3, 256> d_out_rows(rowMemory + 49152);
+  float x2_next = 0.0f;
+  float x_next = 0.0f;
+  int stage = 0;
+  const i64 first = firstRow + warp;
+  if (first < endRow) {
+    #pragma unroll
+    for (int j = 0; j < 3; ++j) {
+      const int c = (j * 32 + thread) * 8;
+      mid_rows.fetch(0, j, mid + first * 768 + c);
+      d_ln2_rows.fetch(0, j, d_ln2 + first * 768 + c);
+      d_out_rows.fetch(0, j, d_out + first * 768 + c);
+    }
+    x2_next = load(x2 + first);
+    x_next = load(x + first);
+  }
+  commitCopies();
+  for (i64 row = firstRow + warp; row < endRow; row += 8) {
+    // load: the next row sets out, this one arrives
+    const float x2_2 = x2_next;
+    const float x3 = x_next;
+    const i64 next = row + 8;
+    if (next < endRow) {
+      #pragma unroll
+      for (int j = 0; j < 3; ++j) {
+        const int c = (j * 32 + thread) * 8;
+        mid_rows.fetch(stage ^ 1, j, mid + next * 768 + c);
+        d_ln2_rows.fetch(stage ^ 1, j, d_ln2 + next * 768 + c);
+        d_out_rows.fetch(stage ^ 1, j, d_out + next * 768 + c);
+      }
+      x2_next = load(x2 + next);
+      x_next = load(x + next);
+    }
+    commitCopies();
+    waitForCopies<1>();
+    // sweep 0
+    float sum_acc = Sum::identity<float>();
+    float sum_acc2 = Sum::identity<float>();
+    #pragma unroll
+    for (int j = 0; j < 3; ++j) {
+      const int c = (j * 32 + thread) * 8;
+      float mid8[8];
+      mid_rows.read(stage, j, mid8);
+      float ln2_weight8[8];
+      loadVector(ln2_weight + c, ln2_weight8);
+      float ln2_bias8[8];
+      loadVector(ln2_bias + c, ln2_bias8);
+      float d_ln28[8];
+      d_ln2_rows.read(stage, j, d_ln28);
+      float cast8[8];
+      #pragma unroll
+      for (int e = 0; e < 8; ++e) {
+        const float cast = mid8[e];                                             // f32[B, 256, 768]
+        const float sub = cast - x2_2;                                          // f32[B, 256, 768]
+        const float mul = sub * x3;                                             // f32[B, 256, 768]
+        const float mul2 = mul * ln2_weight8[e];                                // f32[B, 256, 768]
+        const float add = mul2 + ln2_bias8[e];                                  // f32[B, 256, 768]
+        cast8[e] = roundTo<bf16>(add);                                          // bf16[B, 256, 768]
+        const float cast2 = d_ln28[e];                                          // f32[B, 256, 768]
+        const float mul3 = cast2 * ln2_weight8[e];                              // f32[B, 256, 768]
+        const float mul4 = mul3 * mul;                                          // f32[B, 256, 768]
+        const float mul5 = cast2 * mul;                                         // f32[B, 256, 768]
+        sum_acc += mul4;
+        sum_acc2 += mul3;
+        sum_sum[j][e] += mul5;
+        sum_sum2[j][e] += cast2;
+      }
+      storeVector(ln2 + row * 768 + c, cast8);
+    }
+    sum_acc = warpReduce<Sum>(sum_acc);
+    sum_acc2 = warpReduce<Sum>(sum_acc2);
+    const float div = sum_acc / 768.0f;                                         // f32[B, 256, 1]
+    const float div2 = sum_acc2 / 768.0f;                                       // f32[B, 256, 1]
+    // sweep 1
+    #pragma unroll
+    for (int j = 0; j < 3; ++j) {
+      const int c = (j * 32 + thread) * 8;
+      float mid8_2[8];
+      mid_rows.read(stage, j, mid8_2);
+      float ln2_weight8_2[8];
+      loadVector(ln2_weight + c, ln2_weight8_2);
+      float d_ln28_2[8];
+      d_ln2_rows.read(stage, j, d_ln28_2);
+      float d_out8[8];
+      d_out_rows.read(stage, j, d_out8);
+      float d_mid8[8];
+      #pragma unroll
+      for (int e = 0; e < 8; ++e) {
+        const float cast3 = mid8_2[e];                                          // f32[B, 256, 768]
+        const float sub2 = cast3 - x2_2;                                        // f32[B, 256, 768]
+        const float mul6 = sub2 * x3;                                           // f32[B, 256, 768]
+        const float cast4 = d_ln28_2[e];                                        // f32[B, 256, 768]
+        const float mul7 = cast4 * ln2_weight8_2[e];                            // f32[B, 256, 768]
+        const float mul8 = mul6 * div;                                          // f32[B, 256, 768]
+        const float sub3 = mul7 - div2;                                         // f32[B, 256, 768]
+        const float sub4 = sub3 - mul8;                                         // f32[B, 256, 768]
+        const float mul9 = x3 * sub4;                                           // f32[B, 256, 768]
+        const float cast5 = roundTo<bf16>(mul9);                                // bf16[B, 256, 768]
+        d_mid8[e] = roundTo<bf16>(d_out8[e] + cast5);                           // bf16[B, 256, 768]
+        const float cast6 = d_mid8[e];                                          // f32[B, 256, 768]
+        d_proj_bias_sum[j][e] += cast6;
+      }
+      storeVector(d_mid + row * 768 + c, d_mid8);
+    }
+    stage ^= 1;
+  }
+  // store, partial sums of this chunk of rows
+  storeColumnSums<Sum, 8, 8>((float *)rowMemory, partials2 + chunk * 768, 768, sum_sum);
+  storeColumnSums<Sum, 8, 8>((float *)rowMemory, partials3 + chunk * 768, 768, sum_sum2);
+  storeColumnSums<Sum, 8, 8>((float *)rowMemory, d_proj_bias_partials + chunk * 768, 768, d_proj_bias_sum);
+}
+
+// ---- normalize_layer_norm_grad_layer_norm_param_grad__bf16_256_768_finish ----
+// normalize_layer_norm_grad_layer_norm_param_grad__bf16_256_768_finish   (row kernel)
+//   %ln2 = normalize %mid, %x, mean = %x2, weight = %ln2_weight, bias = %ln2_bias : bf16[B, 256, 768]
+//   %d_mid_part = layer_norm_grad %d_ln2, %mid, %x2, %x, weight = %ln2_weight     : bf16[B, 256, 768]
+//   %d_ln2_weight, %d_ln2_bias = layer_norm_param_grad %d_ln2, %mid, %x2, %x      : f32[768], f32[768]
+//   %d_mid = add %d_out, %d_mid_part                                              : bf16[B, 256, 768]
+//   %cast = cast %d_mid {to = f32}                                                : f32[B, 256, 768]
+//   %d_proj_bias = sum %cast {dims = [0, 1]}                                      : f32[768]
+// 6 ops -> several kernels, this is step 'finish'; reads mid x x2 ln2_weight ln2_bias d_ln2 d_out, writes ln2 d_ln2_weight d_ln2_bias d_mid d_proj_bias; saves 8 passes over [B, 256, 768].
+// grid = 48, block = 512, adds min(ceil(256*B / 8), 256) partial results
+extern "C" __global__ void __launch_bounds__(512, 2)
+normalize_layer_norm_grad_layer_norm_param_grad__bf16_256_768_finish(float *__restrict__ d_ln2_weight, float *__restrict__ d_ln2_bias, float *__restrict__ d_proj_bias2, const float *__restrict__ partials2, const float *__restrict__ partials3, const float *__restrict__ d_proj_bias_partials, i64 B) {
+  const i64 c = (i64)blockIdx.x * 16 + threadIdx.x % 16; // the block shares 16 columns
+  const bool exists = c < 768;
+  // the sums: barriers inside, so for all threads
+  const float *const parts[3] = {partials2, partials3, d_proj_bias_partials};
+  float totals[3];
+  columnTotals<Sum, 16>(parts, ((((256 * B) + 7) / 8) < 256 ? (((256 * B) + 7) / 8) : 256), 768, c, exists, totals);
+  const float sum = totals[0];                                                  // f32[768]
+  const float sum2 = totals[1];                                                 // f32[768]
+  const float d_proj_bias = totals[2];                                          // f32[768]
+  if (exists && threadIdx.x < 16) {
+    store(d_ln2_weight + c, sum);
+    store(d_ln2_bias + c, sum2);
+    store(d_proj_bias2 + c, d_proj_bias);
+  }
+}
+
 // ---- linear_weight_grad__f32_3072_768 ----
 // linear_weight_grad__f32_3072_768   (contraction kernel)
 //   %d_fc1_weight = linear_weight_grad %d_fc1, %ln2 {out = f32} : f32[3072, 768]
@@ -1103,133 +1312,6 @@ linear_weight_grad__f32_3072_768(const bf16 *__restrict__ d_fc1, const bf16 *__r
     return acc;
   };
   gemmSimt<GemmTile128, true, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
-}
-
-// ---- layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_rows ----
-// layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_rows   (row kernel)
-//   %d_mid_part = layer_norm_grad %d_ln2, %mid, %x, %x2, weight = %ln2_weight : bf16[B, 256, 768]
-//   %d_ln2_weight, %d_ln2_bias = layer_norm_param_grad %d_ln2, %mid, %x, %x2  : f32[768], f32[768]
-//   %d_mid = add %d_out, %d_mid_part                                          : bf16[B, 256, 768]
-//   %cast = cast %d_mid {to = f32}                                            : f32[B, 256, 768]
-//   %d_proj_bias = sum %cast {dims = [0, 1]}                                  : f32[768]
-// 5 ops -> several kernels, this is step 'rows'; reads d_ln2 mid x x2 ln2_weight d_out, writes d_ln2_weight d_ln2_bias d_mid d_proj_bias; saves 7 passes over [B, 256, 768].
-// grid = ceil(256*B / 24), block = 128, a warp a row, 6 rows one after another; the row stays in registers
-extern "C" __global__ void __launch_bounds__(128, 3)
-layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_rows(const bf16 *d_ln2, const bf16 *mid, const float *__restrict__ x2, const float *__restrict__ x2_3, const float *__restrict__ ln2_weight, const bf16 *d_out, bf16 *d_mid, float *__restrict__ partials2, float *__restrict__ partials3, float *__restrict__ d_proj_bias_partials, i64 B) {
-  const i64 chunk = blockIdx.x;
-  const int warp = threadIdx.x / 32, thread = threadIdx.x % 32; // a warp a row
-  const i64 firstRow = chunk * 24;
-  const i64 endRow = firstRow + 24 < (256 * B) ? firstRow + 24 : (256 * B);
-  float sum_sum[3][8];                                                          // this thread's columns, turn by turn
-  for (int j = 0; j < 3; ++j)
-    for (int e = 0; e < 8; ++e)
-      sum_sum[j][e] = Sum::identity<float>();
-  float sum_sum2[3][8];                                                         // this thread's columns, turn by turn
-  for (int j = 0; j < 3; ++j)
-    for (int e = 0; e < 8; ++e)
-      sum_sum2[j][e] = Sum::identity<float>();
-  float d_proj_bias_sum[3][8];                                                  // this thread's columns, turn by turn
-  for (int j = 0; j < 3; ++j)
-    for (int e = 0; e < 8; ++e)
-      d_proj_bias_sum[j][e] = Sum::identity<float>();
-  for (i64 row = firstRow + warp; row < endRow; row += 4) {
-    // load
-    float d_ln28[3][8];                                                         // this thread's columns, turn by turn
-    float mid8[3][8];                                                           // this thread's columns, turn by turn
-    float d_out8[3][8];                                                         // this thread's columns, turn by turn
-    #pragma unroll
-    for (int j = 0; j < 3; ++j) {
-      const int c = (j * 32 + thread) * 8;
-      loadVector(d_ln2 + row * 768 + c, d_ln28[j]);
-      loadVector(mid + row * 768 + c, mid8[j]);
-      loadVector(d_out + row * 768 + c, d_out8[j]);
-    }
-    const float x = load(x2 + row);
-    const float x2_2 = load(x2_3 + row);
-    // sweep 0
-    float sum_acc = Sum::identity<float>();
-    float sum_acc2 = Sum::identity<float>();
-    #pragma unroll
-    for (int j = 0; j < 3; ++j) {
-      const int c = (j * 32 + thread) * 8;
-      float ln2_weight8[8];
-      loadVector(ln2_weight + c, ln2_weight8);
-      #pragma unroll
-      for (int e = 0; e < 8; ++e) {
-        const float cast = d_ln28[j][e];                                        // f32[B, 256, 768]
-        const float cast2 = mid8[j][e];                                         // f32[B, 256, 768]
-        const float sub = cast2 - x;                                            // f32[B, 256, 768]
-        const float mul = sub * x2_2;                                           // f32[B, 256, 768]
-        const float mul2 = cast * ln2_weight8[e];                               // f32[B, 256, 768]
-        const float mul3 = mul2 * mul;                                          // f32[B, 256, 768]
-        const float mul4 = cast * mul;                                          // f32[B, 256, 768]
-        sum_acc += mul3;
-        sum_acc2 += mul2;
-        sum_sum[j][e] += mul4;
-        sum_sum2[j][e] += cast;
-      }
-    }
-    sum_acc = warpReduce<Sum>(sum_acc);
-    sum_acc2 = warpReduce<Sum>(sum_acc2);
-    const float div = sum_acc / 768.0f;                                         // f32[B, 256, 1]
-    const float div2 = sum_acc2 / 768.0f;                                       // f32[B, 256, 1]
-    // sweep 1
-    #pragma unroll
-    for (int j = 0; j < 3; ++j) {
-      const int c = (j * 32 + thread) * 8;
-      float ln2_weight8_2[8];
-      loadVector(ln2_weight + c, ln2_weight8_2);
-      float d_mid8[8];
-      #pragma unroll
-      for (int e = 0; e < 8; ++e) {
-        const float cast3 = d_ln28[j][e];                                       // f32[B, 256, 768]
-        const float cast4 = mid8[j][e];                                         // f32[B, 256, 768]
-        const float sub2 = cast4 - x;                                           // f32[B, 256, 768]
-        const float mul5 = sub2 * x2_2;                                         // f32[B, 256, 768]
-        const float mul6 = cast3 * ln2_weight8_2[e];                            // f32[B, 256, 768]
-        const float mul7 = mul5 * div;                                          // f32[B, 256, 768]
-        const float sub3 = mul6 - div2;                                         // f32[B, 256, 768]
-        const float sub4 = sub3 - mul7;                                         // f32[B, 256, 768]
-        const float mul8 = x2_2 * sub4;                                         // f32[B, 256, 768]
-        const float cast5 = roundTo<bf16>(mul8);                                // bf16[B, 256, 768]
-        d_mid8[e] = roundTo<bf16>(d_out8[j][e] + cast5);                        // bf16[B, 256, 768]
-        const float cast6 = d_mid8[e];                                          // f32[B, 256, 768]
-        d_proj_bias_sum[j][e] += cast6;
-      }
-      storeVector(d_mid + row * 768 + c, d_mid8);
-    }
-  }
-  // store, partial sums of this chunk of rows
-  storeColumnSums<Sum, 4, 8>(partials2 + chunk * 768, 768, sum_sum);
-  storeColumnSums<Sum, 4, 8>(partials3 + chunk * 768, 768, sum_sum2);
-  storeColumnSums<Sum, 4, 8>(d_proj_bias_partials + chunk * 768, 768, d_proj_bias_sum);
-}
-
-// ---- layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_finish ----
-// layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_finish   (row kernel)
-//   %d_mid_part = layer_norm_grad %d_ln2, %mid, %x, %x2, weight = %ln2_weight : bf16[B, 256, 768]
-//   %d_ln2_weight, %d_ln2_bias = layer_norm_param_grad %d_ln2, %mid, %x, %x2  : f32[768], f32[768]
-//   %d_mid = add %d_out, %d_mid_part                                          : bf16[B, 256, 768]
-//   %cast = cast %d_mid {to = f32}                                            : f32[B, 256, 768]
-//   %d_proj_bias = sum %cast {dims = [0, 1]}                                  : f32[768]
-// 5 ops -> several kernels, this is step 'finish'; reads d_ln2 mid x x2 ln2_weight d_out, writes d_ln2_weight d_ln2_bias d_mid d_proj_bias; saves 7 passes over [B, 256, 768].
-// grid = 24, block = 512, adds ceil(256*B / 24) partial results
-extern "C" __global__ void __launch_bounds__(512, 2)
-layer_norm_grad_layer_norm_param_grad_add_sum__f32_768_finish(float *__restrict__ d_ln2_weight, float *__restrict__ d_ln2_bias, float *__restrict__ d_proj_bias2, const float *__restrict__ partials2, const float *__restrict__ partials3, const float *__restrict__ d_proj_bias_partials, i64 B) {
-  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
-  const bool exists = c < 768;
-  // the sums: barriers inside, so for all threads
-  const float *const parts[3] = {partials2, partials3, d_proj_bias_partials};
-  float totals[3];
-  columnTotals<Sum>(parts, (((256 * B) + 23) / 24), 768, c, exists, totals);
-  const float sum = totals[0];                                                  // f32[768]
-  const float sum2 = totals[1];                                                 // f32[768]
-  const float d_proj_bias = totals[2];                                          // f32[768]
-  if (exists && threadIdx.x < 32) {
-    store(d_ln2_weight + c, sum);
-    store(d_ln2_bias + c, sum2);
-    store(d_proj_bias2 + c, d_proj_bias);
-  }
 }
 
 // ---- linear_input_grad__bf16_256_768_v2 ----
@@ -1379,35 +1461,35 @@ sum__f32_2304_rows(const bf16 *__restrict__ d_qkv, float *__restrict__ d_qkv_bia
 //   %cast = cast %d_qkv {to = f32}          : f32[B, 256, 2304]
 //   %d_qkv_bias = sum %cast {dims = [0, 1]} : f32[2304]
 // 2 ops -> several kernels, this is step 'finish'; reads d_qkv, writes d_qkv_bias; saves 2 passes over [B, 256, 2304].
-// grid = 72, block = 512, adds ceil(256*B / 64) partial results
+// grid = 144, block = 512, adds ceil(256*B / 64) partial results
 extern "C" __global__ void __launch_bounds__(512, 2)
 sum__f32_2304_finish(float *__restrict__ d_qkv_bias2, const float *__restrict__ d_qkv_bias_partials, i64 B) {
-  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
+  const i64 c = (i64)blockIdx.x * 16 + threadIdx.x % 16; // the block shares 16 columns
   const bool exists = c < 2304;
   // the sums: barriers inside, so for all threads
   const float *const parts[1] = {d_qkv_bias_partials};
   float totals[1];
-  columnTotals<Sum>(parts, (((256 * B) + 63) / 64), 2304, c, exists, totals);
+  columnTotals<Sum, 16>(parts, (((256 * B) + 63) / 64), 2304, c, exists, totals);
   const float d_qkv_bias = totals[0];                                           // f32[2304]
-  if (exists && threadIdx.x < 32) {
+  if (exists && threadIdx.x < 16) {
     store(d_qkv_bias2 + c, d_qkv_bias);
   }
 }
 
-// ---- layer_norm_grad_layer_norm_param_grad_add__f32_768_rows ----
-// layer_norm_grad_layer_norm_param_grad_add__f32_768_rows   (row kernel)
-//   %d_embedded_part = layer_norm_grad %d_ln1, %embedded, %x, %x2, weight = %ln1_weight : bf16[B, 256, 768]
-//   %d_ln1_weight, %d_ln1_bias = layer_norm_param_grad %d_ln1, %embedded, %x, %x2       : f32[768], f32[768]
+// ---- normalize_layer_norm_grad_layer_norm_param_grad__bf16_256_768_rows_v2 ----
+// normalize_layer_norm_grad_layer_norm_param_grad__bf16_256_768_rows_v2   (row kernel)
+//   %ln1 = normalize %embedded, %x, mean = %x2, weight = %ln1_weight, bias = %ln1_bias  : bf16[B, 256, 768]
+//   %d_embedded_part = layer_norm_grad %d_ln1, %embedded, %x2, %x, weight = %ln1_weight : bf16[B, 256, 768]
+//   %d_ln1_weight, %d_ln1_bias = layer_norm_param_grad %d_ln1, %embedded, %x2, %x       : f32[768], f32[768]
 //   %d_embedded = add %d_mid, %d_embedded_part                                          : bf16[B, 256, 768]
 //   %d_embedded2 = cast %d_embedded {to = f32}                                          : f32[B, 256, 768]
-// 4 ops -> several kernels, this is step 'rows'; reads d_ln1 embedded x x2 ln1_weight d_mid, writes d_ln1_weight d_ln1_bias d_embedded2; saves 6 passes over [B, 256, 768].
-// grid = ceil(256*B / 24), block = 128, a warp a row, 6 rows one after another; the row stays in registers
-extern "C" __global__ void __launch_bounds__(128, 3)
-layer_norm_grad_layer_norm_param_grad_add__f32_768_rows(const bf16 *__restrict__ d_ln1, const bf16 *__restrict__ embedded, const float *__restrict__ x2, const float *__restrict__ x2_3, const float *__restrict__ ln1_weight, const bf16 *__restrict__ d_mid, float *__restrict__ d_embedded2, float *__restrict__ partials2, float *__restrict__ partials3, i64 B) {
+// 5 ops -> several kernels, this is step 'rows'; reads embedded x x2 ln1_weight ln1_bias d_ln1 d_mid, writes ln1 d_ln1_weight d_ln1_bias d_embedded2; saves 7 passes over [B, 256, 768].
+// grid = min(ceil(256*B / 8), 256), block = 256, 73728 bytes of shared memory, a warp a row, one after another; rows come through shared memory
+extern "C" __global__ void __launch_bounds__(256, 2)
+normalize_layer_norm_grad_layer_norm_param_grad__bf16_256_768_rows_v2(const bf16 *embedded, const float *__restrict__ x, const float *__restrict__ x2, const float *__restrict__ ln1_weight, const float *__restrict__ ln1_bias, const bf16 *d_ln1, const bf16 *d_mid, bf16 *ln1, float *__restrict__ d_embedded2, float *__restrict__ partials2, float *__restrict__ partials3, i64 B) {
   const i64 chunk = blockIdx.x;
   const int warp = threadIdx.x / 32, thread = threadIdx.x % 32; // a warp a row
-  const i64 firstRow = chunk * 24;
-  const i64 endRow = firstRow + 24 < (256 * B) ? firstRow + 24 : (256 * B);
+  const i64 firstRow = (256 * B) * chunk / gridDim.x, endRow = (256 * B) * (chunk + 1) / gridDim.x;
   float sum_sum[3][8];                                                          // this thread's columns, turn by turn
   for (int j = 0; j < 3; ++j)
     for (int e = 0; e < 8; ++e)
@@ -1416,42 +1498,77 @@ layer_norm_grad_layer_norm_param_grad_add__f32_768_rows(const bf16 *__restrict__
   for (int j = 0; j < 3; ++j)
     for (int e = 0; e < 8; ++e)
       sum_sum2[j][e] = Sum::identity<float>();
-  for (i64 row = firstRow + warp; row < endRow; row += 4) {
-    // load
-    float d_ln18[3][8];                                                         // this thread's columns, turn by turn
-    float embedded8[3][8];                                                      // this thread's columns, turn by turn
-    float d_mid8[3][8];                                                         // this thread's columns, turn by turn
+  extern __shared__ __align__(16) u8 rowMemory[];
+  const RowRing<bf16, 8, 3, 256> embedded_rows(rowMemory);
+  const RowRing<bf16, 8, 3, 256> d_ln1_rows(rowMemory + 24576);
+  const RowRing<bf16, 8, 3, 256> d_mid_rows(rowMemory + 49152);
+  float x2_next = 0.0f;
+  float x_next = 0.0f;
+  int stage = 0;
+  const i64 first = firstRow + warp;
+  if (first < endRow) {
     #pragma unroll
     for (int j = 0; j < 3; ++j) {
       const int c = (j * 32 + thread) * 8;
-      loadVector(d_ln1 + row * 768 + c, d_ln18[j]);
-      loadVector(embedded + row * 768 + c, embedded8[j]);
-      loadVector(d_mid + row * 768 + c, d_mid8[j]);
+      embedded_rows.fetch(0, j, embedded + first * 768 + c);
+      d_ln1_rows.fetch(0, j, d_ln1 + first * 768 + c);
+      d_mid_rows.fetch(0, j, d_mid + first * 768 + c);
     }
-    const float x = load(x2 + row);
-    const float x2_2 = load(x2_3 + row);
+    x2_next = load(x2 + first);
+    x_next = load(x + first);
+  }
+  commitCopies();
+  for (i64 row = firstRow + warp; row < endRow; row += 8) {
+    // load: the next row sets out, this one arrives
+    const float x2_2 = x2_next;
+    const float x3 = x_next;
+    const i64 next = row + 8;
+    if (next < endRow) {
+      #pragma unroll
+      for (int j = 0; j < 3; ++j) {
+        const int c = (j * 32 + thread) * 8;
+        embedded_rows.fetch(stage ^ 1, j, embedded + next * 768 + c);
+        d_ln1_rows.fetch(stage ^ 1, j, d_ln1 + next * 768 + c);
+        d_mid_rows.fetch(stage ^ 1, j, d_mid + next * 768 + c);
+      }
+      x2_next = load(x2 + next);
+      x_next = load(x + next);
+    }
+    commitCopies();
+    waitForCopies<1>();
     // sweep 0
     float sum_acc = Sum::identity<float>();
     float sum_acc2 = Sum::identity<float>();
     #pragma unroll
     for (int j = 0; j < 3; ++j) {
       const int c = (j * 32 + thread) * 8;
+      float embedded8[8];
+      embedded_rows.read(stage, j, embedded8);
       float ln1_weight8[8];
       loadVector(ln1_weight + c, ln1_weight8);
+      float ln1_bias8[8];
+      loadVector(ln1_bias + c, ln1_bias8);
+      float d_ln18[8];
+      d_ln1_rows.read(stage, j, d_ln18);
+      float cast8[8];
       #pragma unroll
       for (int e = 0; e < 8; ++e) {
-        const float cast = d_ln18[j][e];                                        // f32[B, 256, 768]
-        const float cast2 = embedded8[j][e];                                    // f32[B, 256, 768]
-        const float sub = cast2 - x;                                            // f32[B, 256, 768]
-        const float mul = sub * x2_2;                                           // f32[B, 256, 768]
-        const float mul2 = cast * ln1_weight8[e];                               // f32[B, 256, 768]
-        const float mul3 = mul2 * mul;                                          // f32[B, 256, 768]
-        const float mul4 = cast * mul;                                          // f32[B, 256, 768]
-        sum_acc += mul3;
-        sum_acc2 += mul2;
-        sum_sum[j][e] += mul4;
-        sum_sum2[j][e] += cast;
+        const float cast = embedded8[e];                                        // f32[B, 256, 768]
+        const float sub = cast - x2_2;                                          // f32[B, 256, 768]
+        const float mul = sub * x3;                                             // f32[B, 256, 768]
+        const float mul2 = mul * ln1_weight8[e];                                // f32[B, 256, 768]
+        const float add = mul2 + ln1_bias8[e];                                  // f32[B, 256, 768]
+        cast8[e] = roundTo<bf16>(add);                                          // bf16[B, 256, 768]
+        const float cast2 = d_ln18[e];                                          // f32[B, 256, 768]
+        const float mul3 = cast2 * ln1_weight8[e];                              // f32[B, 256, 768]
+        const float mul4 = mul3 * mul;                                          // f32[B, 256, 768]
+        const float mul5 = cast2 * mul;                                         // f32[B, 256, 768]
+        sum_acc += mul4;
+        sum_acc2 += mul3;
+        sum_sum[j][e] += mul5;
+        sum_sum2[j][e] += cast2;
       }
+      storeVector(ln1 + row * 768 + c, cast8);
     }
     sum_acc = warpReduce<Sum>(sum_acc);
     sum_acc2 = warpReduce<Sum>(sum_acc2);
@@ -1461,51 +1578,59 @@ layer_norm_grad_layer_norm_param_grad_add__f32_768_rows(const bf16 *__restrict__
     #pragma unroll
     for (int j = 0; j < 3; ++j) {
       const int c = (j * 32 + thread) * 8;
+      float embedded8_2[8];
+      embedded_rows.read(stage, j, embedded8_2);
       float ln1_weight8_2[8];
       loadVector(ln1_weight + c, ln1_weight8_2);
+      float d_ln18_2[8];
+      d_ln1_rows.read(stage, j, d_ln18_2);
+      float d_mid8[8];
+      d_mid_rows.read(stage, j, d_mid8);
       float d_embedded28[8];
       #pragma unroll
       for (int e = 0; e < 8; ++e) {
-        const float cast3 = d_ln18[j][e];                                       // f32[B, 256, 768]
-        const float cast4 = embedded8[j][e];                                    // f32[B, 256, 768]
-        const float sub2 = cast4 - x;                                           // f32[B, 256, 768]
-        const float mul5 = sub2 * x2_2;                                         // f32[B, 256, 768]
-        const float mul6 = cast3 * ln1_weight8_2[e];                            // f32[B, 256, 768]
-        const float mul7 = mul5 * div;                                          // f32[B, 256, 768]
-        const float sub3 = mul6 - div2;                                         // f32[B, 256, 768]
-        const float sub4 = sub3 - mul7;                                         // f32[B, 256, 768]
-        const float mul8 = x2_2 * sub4;                                         // f32[B, 256, 768]
-        const float cast5 = roundTo<bf16>(mul8);                                // bf16[B, 256, 768]
-        const float d_embedded = roundTo<bf16>(d_mid8[j][e] + cast5);           // bf16[B, 256, 768]
+        const float cast3 = embedded8_2[e];                                     // f32[B, 256, 768]
+        const float sub2 = cast3 - x2_2;                                        // f32[B, 256, 768]
+        const float mul6 = sub2 * x3;                                           // f32[B, 256, 768]
+        const float cast4 = d_ln18_2[e];                                        // f32[B, 256, 768]
+        const float mul7 = cast4 * ln1_weight8_2[e];                            // f32[B, 256, 768]
+        const float mul8 = mul6 * div;                                          // f32[B, 256, 768]
+        const float sub3 = mul7 - div2;                                         // f32[B, 256, 768]
+        const float sub4 = sub3 - mul8;                                         // f32[B, 256, 768]
+        const float mul9 = x3 * sub4;                                           // f32[B, 256, 768]
+        const float cast5 = roundTo<bf16>(mul9);                                // bf16[B, 256, 768]
+        const float d_embedded = roundTo<bf16>(d_mid8[e] + cast5);              // bf16[B, 256, 768]
         d_embedded28[e] = d_embedded;                                           // f32[B, 256, 768]
       }
       storeVector(d_embedded2 + row * 768 + c, d_embedded28);
     }
+    stage ^= 1;
   }
   // store, partial sums of this chunk of rows
-  storeColumnSums<Sum, 4, 8>(partials2 + chunk * 768, 768, sum_sum);
-  storeColumnSums<Sum, 4, 8>(partials3 + chunk * 768, 768, sum_sum2);
+  storeColumnSums<Sum, 8, 8>((float *)rowMemory, partials2 + chunk * 768, 768, sum_sum);
+  storeColumnSums<Sum, 8, 8>((float *)rowMemory, partials3 + chunk * 768, 768, sum_sum2);
 }
 
-// ---- layer_norm_grad_layer_norm_param_grad_add__f32_768_finish ----
-// layer_norm_grad_layer_norm_param_grad_add__f32_768_finish   (row kernel)
-//   %d_embedded_part = layer_norm_grad %d_ln1, %embedded, %x, %x2, weight = %ln1_weight : bf16[B, 256, 768]
-//   %d_ln1_weight, %d_ln1_bias = layer_norm_param_grad %d_ln1, %embedded, %x, %x2       : f32[768], f32[768]
+// ---- normalize_layer_norm_grad_layer_norm_param_grad__bf16_256_768_finish_v2 ----
+// normalize_layer_norm_grad_layer_norm_param_grad__bf16_256_768_finish_v2   (row kernel)
+//   %ln1 = normalize %embedded, %x, mean = %x2, weight = %ln1_weight, bias = %ln1_bias  : bf16[B, 256, 768]
+//   %d_embedded_part = layer_norm_grad %d_ln1, %embedded, %x2, %x, weight = %ln1_weight : bf16[B, 256, 768]
+//   %d_ln1_weight, %d_ln1_bias = layer_norm_param_grad %d_ln1, %embedded, %x2, %x       : f32[768], f32[768]
 //   %d_embedded = add %d_mid, %d_embedded_part                                          : bf16[B, 256, 768]
 //   %d_embedded2 = cast %d_embedded {to = f32}                                          : f32[B, 256, 768]
-// 4 ops -> several kernels, this is step 'finish'; reads d_ln1 embedded x x2 ln1_weight d_mid, writes d_ln1_weight d_ln1_bias d_embedded2; saves 6 passes over [B, 256, 768].
-// grid = 24, block = 512, adds ceil(256*B / 24) partial results
+// 5 ops -> several kernels, this is step 'finish'; reads embedded x x2 ln1_weight ln1_bias d_ln1 d_mid, writes ln1 d_ln1_weight d_ln1_bias d_embedded2; saves 7 passes over [B, 256, 768].
+// grid = 48, block = 512, adds min(ceil(256*B / 8), 256) partial results
 extern "C" __global__ void __launch_bounds__(512, 2)
-layer_norm_grad_layer_norm_param_grad_add__f32_768_finish(float *__restrict__ d_ln1_weight, float *__restrict__ d_ln1_bias, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
-  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
+normalize_layer_norm_grad_layer_norm_param_grad__bf16_256_768_finish_v2(float *__restrict__ d_ln1_weight, float *__restrict__ d_ln1_bias, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
+  const i64 c = (i64)blockIdx.x * 16 + threadIdx.x % 16; // the block shares 16 columns
   const bool exists = c < 768;
   // the sums: barriers inside, so for all threads
   const float *const parts[2] = {partials2, partials3};
   float totals[2];
-  columnTotals<Sum>(parts, (((256 * B) + 23) / 24), 768, c, exists, totals);
+  columnTotals<Sum, 16>(parts, ((((256 * B) + 7) / 8) < 256 ? (((256 * B) + 7) / 8) : 256), 768, c, exists, totals);
   const float sum = totals[0];                                                  // f32[768]
   const float sum2 = totals[1];                                                 // f32[768]
-  if (exists && threadIdx.x < 32) {
+  if (exists && threadIdx.x < 16) {
     store(d_ln1_weight + c, sum);
     store(d_ln1_bias + c, sum2);
   }
@@ -1545,17 +1670,17 @@ sum__f32_256_768_rows(const float *__restrict__ d_embedded, float *__restrict__ 
 // sum__f32_256_768_finish   (column kernel)
 //   %d_pos_weight = sum %d_embedded {dims = [0]} : f32[256, 768]
 // 1 op -> several kernels, this is step 'finish'; reads d_embedded, writes d_pos_weight.
-// grid = 6144, block = 512, adds ceil(B / 128) partial results
+// grid = 12288, block = 512, adds ceil(B / 128) partial results
 extern "C" __global__ void __launch_bounds__(512, 2)
 sum__f32_256_768_finish(float *__restrict__ d_pos_weight2, const float *__restrict__ d_pos_weight_partials, i64 B) {
-  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
+  const i64 c = (i64)blockIdx.x * 16 + threadIdx.x % 16; // the block shares 16 columns
   const bool exists = c < 196608;
   // the sums: barriers inside, so for all threads
   const float *const parts[1] = {d_pos_weight_partials};
   float totals[1];
-  columnTotals<Sum>(parts, ((B + 127) / 128), 196608, c, exists, totals);
+  columnTotals<Sum, 16>(parts, ((B + 127) / 128), 196608, c, exists, totals);
   const float d_pos_weight = totals[0];                                         // f32[256, 768]
-  if (exists && threadIdx.x < 32) {
+  if (exists && threadIdx.x < 16) {
     store(d_pos_weight2 + c, d_pos_weight);
   }
 }
@@ -1598,7 +1723,7 @@ embedding_grad__f32_96_768_add(float *__restrict__ d_emb_weight, const u32 *__re
 //   %constant = constant {dtype = i32, value = 1.0} : i32[]
 //   %new_adamw_step = add %adamw_step, %constant    : i32[]
 // 2 ops -> 1 kernel; reads adamw_step, writes new_adamw_step.
-// grid = 1, at most 1048576, block = 256, one element a thread at once
+// grid = 1, block = 256, one element a thread at once
 extern "C" __global__ void __launch_bounds__(256)
 add__i32(const i32 *adamw_step2, i32 *new_adamw_step2) {
   const i64 count = 1, step = (i64)gridDim.x * 256;

@@ -665,7 +665,7 @@ cross_entropy__f32_finish_v2(float *__restrict__ loss, float *__restrict__ cross
 //   %d_loss = constant {value = 1.0}                                   : f32[]
 //   %d_logits = cross_entropy_grad %d_loss, %logits, %targets, %x, %x2 : f32[B, 32, 96]
 // 2 ops -> 1 kernel; reads logits targets x x2, writes d_logits.
-// grid = ceil(3072*B / 1024), at most 1048576, block = 256, 4 elements a thread at once
+// grid = min(ceil(3072*B / 1024), 1048576), block = 256, 4 elements a thread at once
 extern "C" __global__ void __launch_bounds__(256)
 cross_entropy_grad__f32_32_96(const float *logits, const i32 *__restrict__ targets, const float *__restrict__ x3, const float *__restrict__ x2_2, float *d_logits, i64 B) {
   const i64 count = (3072 * B), step = (i64)gridDim.x * 1024;
@@ -716,36 +716,19 @@ linear_input_grad__f32_32_64(const float *__restrict__ d_logits, const float *__
   gemmSimt<GemmTile64, false, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
 }
 
-// ---- linear_weight_grad__f32_96_64 ----
-// linear_weight_grad__f32_96_64   (contraction kernel)
-//   %d_head_weight = linear_weight_grad %d_logits, %ln_f {out = f32} : f32[96, 64]
-// 1 op -> 1 kernel; reads d_logits ln_f, writes d_head_weight.
-// grid = 2, block = 256, tiles of 64 x 64
-extern "C" __global__ void __launch_bounds__(256)
-linear_weight_grad__f32_96_64(const float *__restrict__ d_logits, const float *__restrict__ ln_f, float *__restrict__ d_head_weight, i64 B) {
-  const GemmOperands<float, float> operands = {d_logits, ln_f, 96, 64, (32 * B),  // A, B, M, N, K
-    96, 64, 0, 0};                                                              // between rows of A and B, between batches
-  const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
-    const i64 row = r;
-    store(d_head_weight + row * 64 + c, acc);
-    return acc;
-  };
-  gemmSimt<GemmTile64, true, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
-}
-
-// ---- layer_norm_grad_layer_norm_param_grad_sum__f32_32_64_rows ----
-// layer_norm_grad_layer_norm_param_grad_sum__f32_32_64_rows   (row kernel)
-//   %d_out = layer_norm_grad %d_ln_f, %out, %x, %x2, weight = %ln_f_weight      : f32[B, 32, 64]
-//   %d_ln_f_weight, %d_ln_f_bias = layer_norm_param_grad %d_ln_f, %out, %x, %x2 : f32[64], f32[64]
-//   %d_fc2_bias = sum %d_out {dims = [0, 1]}                                    : f32[64]
-// 3 ops -> several kernels, this is step 'rows'; reads d_ln_f out x x2 ln_f_weight, writes d_out d_ln_f_weight d_ln_f_bias d_fc2_bias; saves 3 passes over [B, 32, 64].
-// grid = ceil(32*B / 24), block = 128, a warp a row, 6 rows one after another; the row stays in registers
+// ---- normalize_layer_norm_grad_layer_norm_param_grad__f32_32_64_rows ----
+// normalize_layer_norm_grad_layer_norm_param_grad__f32_32_64_rows   (row kernel)
+//   %ln_f = normalize %out, %x, mean = %x2, weight = %ln_f_weight, bias = %ln_f_bias : f32[B, 32, 64]
+//   %d_out = layer_norm_grad %d_ln_f, %out, %x2, %x, weight = %ln_f_weight           : f32[B, 32, 64]
+//   %d_ln_f_weight, %d_ln_f_bias = layer_norm_param_grad %d_ln_f, %out, %x2, %x      : f32[64], f32[64]
+//   %d_fc2_bias = sum %d_out {dims = [0, 1]}                                         : f32[64]
+// 4 ops -> several kernels, this is step 'rows'; reads out x x2 ln_f_weight ln_f_bias d_ln_f, writes ln_f d_out d_ln_f_weight d_ln_f_bias d_fc2_bias; saves 4 passes over [B, 32, 64].
+// grid = min(ceil(32*B / 4), 256), block = 128, a warp a row, one after another; the row stays in registers
 extern "C" __global__ void __launch_bounds__(128)
-layer_norm_grad_layer_norm_param_grad_sum__f32_32_64_rows(const float *d_ln_f, const float *out, const float *__restrict__ x2, const float *__restrict__ x2_3, const float *__restrict__ ln_f_weight, float *d_out, float *__restrict__ partials2, float *__restrict__ partials3, float *__restrict__ d_fc2_bias_partials, i64 B) {
+normalize_layer_norm_grad_layer_norm_param_grad__f32_32_64_rows(const float *out, const float *__restrict__ x3, const float *__restrict__ x2_2, const float *__restrict__ ln_f_weight, const float *__restrict__ ln_f_bias, const float *d_ln_f, float *ln_f, float *d_out, float *__restrict__ partials2, float *__restrict__ partials3, float *__restrict__ d_fc2_bias_partials, i64 B) {
   const i64 chunk = blockIdx.x;
   const int warp = threadIdx.x / 32, thread = threadIdx.x % 32; // a warp a row
-  const i64 firstRow = chunk * 24;
-  const i64 endRow = firstRow + 24 < (32 * B) ? firstRow + 24 : (32 * B);
+  const i64 firstRow = (32 * B) * chunk / gridDim.x, endRow = (32 * B) * (chunk + 1) / gridDim.x;
   float sum_sum[4];                                                             // this thread's columns
   for (int e = 0; e < 4; ++e)
     sum_sum[e] = Sum::identity<float>();
@@ -766,8 +749,8 @@ layer_norm_grad_layer_norm_param_grad_sum__f32_32_64_rows(const float *d_ln_f, c
         loadVector(d_ln_f + row * 64 + c, d_ln_f4);
       }
     }
-    const float x = load(x2 + row);
-    const float x2_2 = load(x2_3 + row);
+    const float x2 = load(x2_2 + row);
+    const float x = load(x3 + row);
     // sweep 0
     float sum_acc = Sum::identity<float>();
     float sum_acc2 = Sum::identity<float>();
@@ -776,18 +759,24 @@ layer_norm_grad_layer_norm_param_grad_sum__f32_32_64_rows(const float *d_ln_f, c
       if (c < 64) {
         float ln_f_weight4[4];
         loadVector(ln_f_weight + c, ln_f_weight4);
+        float ln_f_bias4[4];
+        loadVector(ln_f_bias + c, ln_f_bias4);
+        float add4[4];
         #pragma unroll
         for (int e = 0; e < 4; ++e) {
-          const float sub = out4[e] - x;                                        // f32[B, 32, 64]
-          const float mul = sub * x2_2;                                         // f32[B, 32, 64]
-          const float mul2 = d_ln_f4[e] * ln_f_weight4[e];                      // f32[B, 32, 64]
-          const float mul3 = mul2 * mul;                                        // f32[B, 32, 64]
-          const float mul4 = d_ln_f4[e] * mul;                                  // f32[B, 32, 64]
-          sum_acc += mul3;
-          sum_acc2 += mul2;
-          sum_sum[e] += mul4;
+          const float sub = out4[e] - x2;                                       // f32[B, 32, 64]
+          const float mul = sub * x;                                            // f32[B, 32, 64]
+          const float mul2 = mul * ln_f_weight4[e];                             // f32[B, 32, 64]
+          add4[e] = mul2 + ln_f_bias4[e];                                       // f32[B, 32, 64]
+          const float mul3 = d_ln_f4[e] * ln_f_weight4[e];                      // f32[B, 32, 64]
+          const float mul4 = mul3 * mul;                                        // f32[B, 32, 64]
+          const float mul5 = d_ln_f4[e] * mul;                                  // f32[B, 32, 64]
+          sum_acc += mul4;
+          sum_acc2 += mul3;
+          sum_sum[e] += mul5;
           sum_sum2[e] += d_ln_f4[e];
         }
+        storeVector(ln_f + row * 64 + c, add4);
       }
     }
     sum_acc = warpReduce<Sum>(sum_acc);
@@ -803,13 +792,13 @@ layer_norm_grad_layer_norm_param_grad_sum__f32_32_64_rows(const float *d_ln_f, c
         float mul4_2[4];
         #pragma unroll
         for (int e = 0; e < 4; ++e) {
-          const float sub2 = out4[e] - x;                                       // f32[B, 32, 64]
-          const float mul5 = sub2 * x2_2;                                       // f32[B, 32, 64]
-          const float mul6 = d_ln_f4[e] * ln_f_weight4_2[e];                    // f32[B, 32, 64]
-          const float mul7 = mul5 * div;                                        // f32[B, 32, 64]
-          const float sub3 = mul6 - div2;                                       // f32[B, 32, 64]
-          const float sub4 = sub3 - mul7;                                       // f32[B, 32, 64]
-          mul4_2[e] = x2_2 * sub4;                                              // f32[B, 32, 64]
+          const float sub2 = out4[e] - x2;                                      // f32[B, 32, 64]
+          const float mul6 = sub2 * x;                                          // f32[B, 32, 64]
+          const float mul7 = d_ln_f4[e] * ln_f_weight4_2[e];                    // f32[B, 32, 64]
+          const float mul8 = mul6 * div;                                        // f32[B, 32, 64]
+          const float sub3 = mul7 - div2;                                       // f32[B, 32, 64]
+          const float sub4 = sub3 - mul8;                                       // f32[B, 32, 64]
+          mul4_2[e] = x * sub4;                                                 // f32[B, 32, 64]
           d_fc2_bias_sum[e] += mul4_2[e];
         }
         storeVector(d_out + row * 64 + c, mul4_2);
@@ -822,29 +811,47 @@ layer_norm_grad_layer_norm_param_grad_sum__f32_32_64_rows(const float *d_ln_f, c
   storeColumnSums<Sum, 4, 4>(d_fc2_bias_partials + chunk * 64, 64, d_fc2_bias_sum);
 }
 
-// ---- layer_norm_grad_layer_norm_param_grad_sum__f32_32_64_finish ----
-// layer_norm_grad_layer_norm_param_grad_sum__f32_32_64_finish   (row kernel)
-//   %d_out = layer_norm_grad %d_ln_f, %out, %x, %x2, weight = %ln_f_weight      : f32[B, 32, 64]
-//   %d_ln_f_weight, %d_ln_f_bias = layer_norm_param_grad %d_ln_f, %out, %x, %x2 : f32[64], f32[64]
-//   %d_fc2_bias = sum %d_out {dims = [0, 1]}                                    : f32[64]
-// 3 ops -> several kernels, this is step 'finish'; reads d_ln_f out x x2 ln_f_weight, writes d_out d_ln_f_weight d_ln_f_bias d_fc2_bias; saves 3 passes over [B, 32, 64].
-// grid = 2, block = 512, adds ceil(32*B / 24) partial results
+// ---- normalize_layer_norm_grad_layer_norm_param_grad__f32_32_64_finish ----
+// normalize_layer_norm_grad_layer_norm_param_grad__f32_32_64_finish   (row kernel)
+//   %ln_f = normalize %out, %x, mean = %x2, weight = %ln_f_weight, bias = %ln_f_bias : f32[B, 32, 64]
+//   %d_out = layer_norm_grad %d_ln_f, %out, %x2, %x, weight = %ln_f_weight           : f32[B, 32, 64]
+//   %d_ln_f_weight, %d_ln_f_bias = layer_norm_param_grad %d_ln_f, %out, %x2, %x      : f32[64], f32[64]
+//   %d_fc2_bias = sum %d_out {dims = [0, 1]}                                         : f32[64]
+// 4 ops -> several kernels, this is step 'finish'; reads out x x2 ln_f_weight ln_f_bias d_ln_f, writes ln_f d_out d_ln_f_weight d_ln_f_bias d_fc2_bias; saves 4 passes over [B, 32, 64].
+// grid = 4, block = 512, adds min(ceil(32*B / 4), 256) partial results
 extern "C" __global__ void __launch_bounds__(512, 2)
-layer_norm_grad_layer_norm_param_grad_sum__f32_32_64_finish(float *__restrict__ d_ln_f_weight, float *__restrict__ d_ln_f_bias, float *__restrict__ d_fc2_bias2, const float *__restrict__ partials2, const float *__restrict__ partials3, const float *__restrict__ d_fc2_bias_partials, i64 B) {
-  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
+normalize_layer_norm_grad_layer_norm_param_grad__f32_32_64_finish(float *__restrict__ d_ln_f_weight, float *__restrict__ d_ln_f_bias, float *__restrict__ d_fc2_bias2, const float *__restrict__ partials2, const float *__restrict__ partials3, const float *__restrict__ d_fc2_bias_partials, i64 B) {
+  const i64 c = (i64)blockIdx.x * 16 + threadIdx.x % 16; // the block shares 16 columns
   const bool exists = c < 64;
   // the sums: barriers inside, so for all threads
   const float *const parts[3] = {partials2, partials3, d_fc2_bias_partials};
   float totals[3];
-  columnTotals<Sum>(parts, (((32 * B) + 23) / 24), 64, c, exists, totals);
+  columnTotals<Sum, 16>(parts, ((((32 * B) + 3) / 4) < 256 ? (((32 * B) + 3) / 4) : 256), 64, c, exists, totals);
   const float sum = totals[0];                                                  // f32[64]
   const float sum2 = totals[1];                                                 // f32[64]
   const float d_fc2_bias = totals[2];                                           // f32[64]
-  if (exists && threadIdx.x < 32) {
+  if (exists && threadIdx.x < 16) {
     store(d_ln_f_weight + c, sum);
     store(d_ln_f_bias + c, sum2);
     store(d_fc2_bias2 + c, d_fc2_bias);
   }
+}
+
+// ---- linear_weight_grad__f32_96_64 ----
+// linear_weight_grad__f32_96_64   (contraction kernel)
+//   %d_head_weight = linear_weight_grad %d_logits, %ln_f {out = f32} : f32[96, 64]
+// 1 op -> 1 kernel; reads d_logits ln_f, writes d_head_weight.
+// grid = 2, block = 256, tiles of 64 x 64
+extern "C" __global__ void __launch_bounds__(256)
+linear_weight_grad__f32_96_64(const float *__restrict__ d_logits, const float *__restrict__ ln_f, float *__restrict__ d_head_weight, i64 B) {
+  const GemmOperands<float, float> operands = {d_logits, ln_f, 96, 64, (32 * B),  // A, B, M, N, K
+    96, 64, 0, 0};                                                              // between rows of A and B, between batches
+  const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
+    const i64 row = r;
+    store(d_head_weight + row * 64 + c, acc);
+    return acc;
+  };
+  gemmSimt<GemmTile64, true, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
 }
 
 // ---- linear_input_grad_gelu_gelu_grad_sum__f32_32_256_gemm ----
@@ -879,17 +886,17 @@ linear_input_grad_gelu_gelu_grad_sum__f32_32_256_gemm(const float *__restrict__ 
 //   %d_fc1 = gelu_grad %d_activation, %fc1                : f32[B, 32, 256]
 //   %d_fc1_bias = sum %d_fc1 {dims = [0, 1]}              : f32[256]
 // 4 ops -> several kernels, this is step 'finish'; reads d_out fc2_weight fc1, writes activation d_fc1 d_fc1_bias; saves 4 passes over [B, 32, 256].
-// grid = 8, block = 512, adds ceil(32*B / 128) partial results
+// grid = 16, block = 512, adds ceil(32*B / 128) partial results
 extern "C" __global__ void __launch_bounds__(512, 2)
 linear_input_grad_gelu_gelu_grad_sum__f32_32_256_finish(float *__restrict__ d_fc1_bias2, const float *__restrict__ d_fc1_bias_partials, i64 B) {
-  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
+  const i64 c = (i64)blockIdx.x * 16 + threadIdx.x % 16; // the block shares 16 columns
   const bool exists = c < 256;
   // the sums: barriers inside, so for all threads
   const float *const parts[1] = {d_fc1_bias_partials};
   float totals[1];
-  columnTotals<Sum>(parts, (((32 * B) + 127) / 128), 256, c, exists, totals);
+  columnTotals<Sum, 16>(parts, (((32 * B) + 127) / 128), 256, c, exists, totals);
   const float d_fc1_bias = totals[0];                                           // f32[256]
-  if (exists && threadIdx.x < 32) {
+  if (exists && threadIdx.x < 16) {
     store(d_fc1_bias2 + c, d_fc1_bias);
   }
 }
@@ -928,37 +935,20 @@ linear_input_grad__f32_32_64_v2(const float *__restrict__ d_fc1, const float *__
   gemmSimt<GemmTile64, false, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
 }
 
-// ---- linear_weight_grad__f32_256_64 ----
-// linear_weight_grad__f32_256_64   (contraction kernel)
-//   %d_fc1_weight = linear_weight_grad %d_fc1, %ln2 {out = f32} : f32[256, 64]
-// 1 op -> 1 kernel; reads d_fc1 ln2, writes d_fc1_weight.
-// grid = 4, block = 256, tiles of 64 x 64
-extern "C" __global__ void __launch_bounds__(256)
-linear_weight_grad__f32_256_64(const float *__restrict__ d_fc1, const float *__restrict__ ln2, float *__restrict__ d_fc1_weight, i64 B) {
-  const GemmOperands<float, float> operands = {d_fc1, ln2, 256, 64, (32 * B),   // A, B, M, N, K
-    256, 64, 0, 0};                                                             // between rows of A and B, between batches
-  const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
-    const i64 row = r;
-    store(d_fc1_weight + row * 64 + c, acc);
-    return acc;
-  };
-  gemmSimt<GemmTile64, true, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
-}
-
-// ---- layer_norm_grad_layer_norm_param_grad_add_sum__f32_64_rows ----
-// layer_norm_grad_layer_norm_param_grad_add_sum__f32_64_rows   (row kernel)
-//   %d_mid_part = layer_norm_grad %d_ln2, %mid, %x, %x2, weight = %ln2_weight : f32[B, 32, 64]
-//   %d_ln2_weight, %d_ln2_bias = layer_norm_param_grad %d_ln2, %mid, %x, %x2  : f32[64], f32[64]
-//   %d_mid = add %d_out, %d_mid_part                                          : f32[B, 32, 64]
-//   %d_proj_bias = sum %d_mid {dims = [0, 1]}                                 : f32[64]
-// 4 ops -> several kernels, this is step 'rows'; reads d_ln2 mid x x2 ln2_weight d_out, writes d_ln2_weight d_ln2_bias d_mid d_proj_bias; saves 5 passes over [B, 32, 64].
-// grid = ceil(32*B / 24), block = 128, a warp a row, 6 rows one after another; the row stays in registers
+// ---- normalize_layer_norm_grad_layer_norm_param_grad__f32_32_64_rows_v2 ----
+// normalize_layer_norm_grad_layer_norm_param_grad__f32_32_64_rows_v2   (row kernel)
+//   %ln2 = normalize %mid, %x, mean = %x2, weight = %ln2_weight, bias = %ln2_bias : f32[B, 32, 64]
+//   %d_mid_part = layer_norm_grad %d_ln2, %mid, %x2, %x, weight = %ln2_weight     : f32[B, 32, 64]
+//   %d_ln2_weight, %d_ln2_bias = layer_norm_param_grad %d_ln2, %mid, %x2, %x      : f32[64], f32[64]
+//   %d_mid = add %d_out, %d_mid_part                                              : f32[B, 32, 64]
+//   %d_proj_bias = sum %d_mid {dims = [0, 1]}                                     : f32[64]
+// 5 ops -> several kernels, this is step 'rows'; reads mid x x2 ln2_weight ln2_bias d_ln2 d_out, writes ln2 d_ln2_weight d_ln2_bias d_mid d_proj_bias; saves 6 passes over [B, 32, 64].
+// grid = min(ceil(32*B / 4), 256), block = 128, a warp a row, one after another; the row stays in registers
 extern "C" __global__ void __launch_bounds__(128)
-layer_norm_grad_layer_norm_param_grad_add_sum__f32_64_rows(const float *d_ln2, const float *mid, const float *__restrict__ x2, const float *__restrict__ x2_3, const float *__restrict__ ln2_weight, const float *d_out, float *d_mid, float *__restrict__ partials2, float *__restrict__ partials3, float *__restrict__ d_proj_bias_partials, i64 B) {
+normalize_layer_norm_grad_layer_norm_param_grad__f32_32_64_rows_v2(const float *mid, const float *__restrict__ x3, const float *__restrict__ x2_2, const float *__restrict__ ln2_weight, const float *__restrict__ ln2_bias, const float *d_ln2, const float *d_out, float *ln2, float *d_mid, float *__restrict__ partials2, float *__restrict__ partials3, float *__restrict__ d_proj_bias_partials, i64 B) {
   const i64 chunk = blockIdx.x;
   const int warp = threadIdx.x / 32, thread = threadIdx.x % 32; // a warp a row
-  const i64 firstRow = chunk * 24;
-  const i64 endRow = firstRow + 24 < (32 * B) ? firstRow + 24 : (32 * B);
+  const i64 firstRow = (32 * B) * chunk / gridDim.x, endRow = (32 * B) * (chunk + 1) / gridDim.x;
   float sum_sum[4];                                                             // this thread's columns
   for (int e = 0; e < 4; ++e)
     sum_sum[e] = Sum::identity<float>();
@@ -981,8 +971,8 @@ layer_norm_grad_layer_norm_param_grad_add_sum__f32_64_rows(const float *d_ln2, c
         loadVector(d_out + row * 64 + c, d_out4);
       }
     }
-    const float x = load(x2 + row);
-    const float x2_2 = load(x2_3 + row);
+    const float x2 = load(x2_2 + row);
+    const float x = load(x3 + row);
     // sweep 0
     float sum_acc = Sum::identity<float>();
     float sum_acc2 = Sum::identity<float>();
@@ -991,18 +981,24 @@ layer_norm_grad_layer_norm_param_grad_add_sum__f32_64_rows(const float *d_ln2, c
       if (c < 64) {
         float ln2_weight4[4];
         loadVector(ln2_weight + c, ln2_weight4);
+        float ln2_bias4[4];
+        loadVector(ln2_bias + c, ln2_bias4);
+        float add4[4];
         #pragma unroll
         for (int e = 0; e < 4; ++e) {
-          const float sub = mid4[e] - x;                                        // f32[B, 32, 64]
-          const float mul = sub * x2_2;                                         // f32[B, 32, 64]
-          const float mul2 = d_ln24[e] * ln2_weight4[e];                        // f32[B, 32, 64]
-          const float mul3 = mul2 * mul;                                        // f32[B, 32, 64]
-          const float mul4 = d_ln24[e] * mul;                                   // f32[B, 32, 64]
-          sum_acc += mul3;
-          sum_acc2 += mul2;
-          sum_sum[e] += mul4;
+          const float sub = mid4[e] - x2;                                       // f32[B, 32, 64]
+          const float mul = sub * x;                                            // f32[B, 32, 64]
+          const float mul2 = mul * ln2_weight4[e];                              // f32[B, 32, 64]
+          add4[e] = mul2 + ln2_bias4[e];                                        // f32[B, 32, 64]
+          const float mul3 = d_ln24[e] * ln2_weight4[e];                        // f32[B, 32, 64]
+          const float mul4 = mul3 * mul;                                        // f32[B, 32, 64]
+          const float mul5 = d_ln24[e] * mul;                                   // f32[B, 32, 64]
+          sum_acc += mul4;
+          sum_acc2 += mul3;
+          sum_sum[e] += mul5;
           sum_sum2[e] += d_ln24[e];
         }
+        storeVector(ln2 + row * 64 + c, add4);
       }
     }
     sum_acc = warpReduce<Sum>(sum_acc);
@@ -1018,14 +1014,14 @@ layer_norm_grad_layer_norm_param_grad_add_sum__f32_64_rows(const float *d_ln2, c
         float d_mid4[4];
         #pragma unroll
         for (int e = 0; e < 4; ++e) {
-          const float sub2 = mid4[e] - x;                                       // f32[B, 32, 64]
-          const float mul5 = sub2 * x2_2;                                       // f32[B, 32, 64]
-          const float mul6 = d_ln24[e] * ln2_weight4_2[e];                      // f32[B, 32, 64]
-          const float mul7 = mul5 * div;                                        // f32[B, 32, 64]
-          const float sub3 = mul6 - div2;                                       // f32[B, 32, 64]
-          const float sub4 = sub3 - mul7;                                       // f32[B, 32, 64]
-          const float mul8 = x2_2 * sub4;                                       // f32[B, 32, 64]
-          d_mid4[e] = d_out4[e] + mul8;                                         // f32[B, 32, 64]
+          const float sub2 = mid4[e] - x2;                                      // f32[B, 32, 64]
+          const float mul6 = sub2 * x;                                          // f32[B, 32, 64]
+          const float mul7 = d_ln24[e] * ln2_weight4_2[e];                      // f32[B, 32, 64]
+          const float mul8 = mul6 * div;                                        // f32[B, 32, 64]
+          const float sub3 = mul7 - div2;                                       // f32[B, 32, 64]
+          const float sub4 = sub3 - mul8;                                       // f32[B, 32, 64]
+          const float mul9 = x * sub4;                                          // f32[B, 32, 64]
+          d_mid4[e] = d_out4[e] + mul9;                                         // f32[B, 32, 64]
           d_proj_bias_sum[e] += d_mid4[e];
         }
         storeVector(d_mid + row * 64 + c, d_mid4);
@@ -1038,30 +1034,48 @@ layer_norm_grad_layer_norm_param_grad_add_sum__f32_64_rows(const float *d_ln2, c
   storeColumnSums<Sum, 4, 4>(d_proj_bias_partials + chunk * 64, 64, d_proj_bias_sum);
 }
 
-// ---- layer_norm_grad_layer_norm_param_grad_add_sum__f32_64_finish ----
-// layer_norm_grad_layer_norm_param_grad_add_sum__f32_64_finish   (row kernel)
-//   %d_mid_part = layer_norm_grad %d_ln2, %mid, %x, %x2, weight = %ln2_weight : f32[B, 32, 64]
-//   %d_ln2_weight, %d_ln2_bias = layer_norm_param_grad %d_ln2, %mid, %x, %x2  : f32[64], f32[64]
-//   %d_mid = add %d_out, %d_mid_part                                          : f32[B, 32, 64]
-//   %d_proj_bias = sum %d_mid {dims = [0, 1]}                                 : f32[64]
-// 4 ops -> several kernels, this is step 'finish'; reads d_ln2 mid x x2 ln2_weight d_out, writes d_ln2_weight d_ln2_bias d_mid d_proj_bias; saves 5 passes over [B, 32, 64].
-// grid = 2, block = 512, adds ceil(32*B / 24) partial results
+// ---- normalize_layer_norm_grad_layer_norm_param_grad__f32_32_64_finish_v2 ----
+// normalize_layer_norm_grad_layer_norm_param_grad__f32_32_64_finish_v2   (row kernel)
+//   %ln2 = normalize %mid, %x, mean = %x2, weight = %ln2_weight, bias = %ln2_bias : f32[B, 32, 64]
+//   %d_mid_part = layer_norm_grad %d_ln2, %mid, %x2, %x, weight = %ln2_weight     : f32[B, 32, 64]
+//   %d_ln2_weight, %d_ln2_bias = layer_norm_param_grad %d_ln2, %mid, %x2, %x      : f32[64], f32[64]
+//   %d_mid = add %d_out, %d_mid_part                                              : f32[B, 32, 64]
+//   %d_proj_bias = sum %d_mid {dims = [0, 1]}                                     : f32[64]
+// 5 ops -> several kernels, this is step 'finish'; reads mid x x2 ln2_weight ln2_bias d_ln2 d_out, writes ln2 d_ln2_weight d_ln2_bias d_mid d_proj_bias; saves 6 passes over [B, 32, 64].
+// grid = 4, block = 512, adds min(ceil(32*B / 4), 256) partial results
 extern "C" __global__ void __launch_bounds__(512, 2)
-layer_norm_grad_layer_norm_param_grad_add_sum__f32_64_finish(float *__restrict__ d_ln2_weight, float *__restrict__ d_ln2_bias, float *__restrict__ d_proj_bias2, const float *__restrict__ partials2, const float *__restrict__ partials3, const float *__restrict__ d_proj_bias_partials, i64 B) {
-  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
+normalize_layer_norm_grad_layer_norm_param_grad__f32_32_64_finish_v2(float *__restrict__ d_ln2_weight, float *__restrict__ d_ln2_bias, float *__restrict__ d_proj_bias2, const float *__restrict__ partials2, const float *__restrict__ partials3, const float *__restrict__ d_proj_bias_partials, i64 B) {
+  const i64 c = (i64)blockIdx.x * 16 + threadIdx.x % 16; // the block shares 16 columns
   const bool exists = c < 64;
   // the sums: barriers inside, so for all threads
   const float *const parts[3] = {partials2, partials3, d_proj_bias_partials};
   float totals[3];
-  columnTotals<Sum>(parts, (((32 * B) + 23) / 24), 64, c, exists, totals);
+  columnTotals<Sum, 16>(parts, ((((32 * B) + 3) / 4) < 256 ? (((32 * B) + 3) / 4) : 256), 64, c, exists, totals);
   const float sum = totals[0];                                                  // f32[64]
   const float sum2 = totals[1];                                                 // f32[64]
   const float d_proj_bias = totals[2];                                          // f32[64]
-  if (exists && threadIdx.x < 32) {
+  if (exists && threadIdx.x < 16) {
     store(d_ln2_weight + c, sum);
     store(d_ln2_bias + c, sum2);
     store(d_proj_bias2 + c, d_proj_bias);
   }
+}
+
+// ---- linear_weight_grad__f32_256_64 ----
+// linear_weight_grad__f32_256_64   (contraction kernel)
+//   %d_fc1_weight = linear_weight_grad %d_fc1, %ln2 {out = f32} : f32[256, 64]
+// 1 op -> 1 kernel; reads d_fc1 ln2, writes d_fc1_weight.
+// grid = 4, block = 256, tiles of 64 x 64
+extern "C" __global__ void __launch_bounds__(256)
+linear_weight_grad__f32_256_64(const float *__restrict__ d_fc1, const float *__restrict__ ln2, float *__restrict__ d_fc1_weight, i64 B) {
+  const GemmOperands<float, float> operands = {d_fc1, ln2, 256, 64, (32 * B),   // A, B, M, N, K
+    256, 64, 0, 0};                                                             // between rows of A and B, between batches
+  const auto epilogue = [=](i64 batch, i64 r, i64 c, float acc) -> float {
+    const i64 row = r;
+    store(d_fc1_weight + row * 64 + c, acc);
+    return acc;
+  };
+  gemmSimt<GemmTile64, true, false>(operands, epilogueOf<false>(epilogue), (float *)nullptr);
 }
 
 // ---- linear_input_grad__f32_32_64_v3 ----
@@ -1221,34 +1235,34 @@ sum__f32_192_rows(const float *__restrict__ d_qkv, float *__restrict__ d_qkv_bia
 // sum__f32_192_finish   (column kernel)
 //   %d_qkv_bias = sum %d_qkv {dims = [0, 1]} : f32[192]
 // 1 op -> several kernels, this is step 'finish'; reads d_qkv, writes d_qkv_bias.
-// grid = 6, block = 512, adds ceil(32*B / 32) partial results
+// grid = 12, block = 512, adds ceil(32*B / 32) partial results
 extern "C" __global__ void __launch_bounds__(512, 2)
 sum__f32_192_finish(float *__restrict__ d_qkv_bias2, const float *__restrict__ d_qkv_bias_partials, i64 B) {
-  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
+  const i64 c = (i64)blockIdx.x * 16 + threadIdx.x % 16; // the block shares 16 columns
   const bool exists = c < 192;
   // the sums: barriers inside, so for all threads
   const float *const parts[1] = {d_qkv_bias_partials};
   float totals[1];
-  columnTotals<Sum>(parts, (((32 * B) + 31) / 32), 192, c, exists, totals);
+  columnTotals<Sum, 16>(parts, (((32 * B) + 31) / 32), 192, c, exists, totals);
   const float d_qkv_bias = totals[0];                                           // f32[192]
-  if (exists && threadIdx.x < 32) {
+  if (exists && threadIdx.x < 16) {
     store(d_qkv_bias2 + c, d_qkv_bias);
   }
 }
 
-// ---- layer_norm_grad_layer_norm_param_grad_add__f32_64_rows ----
-// layer_norm_grad_layer_norm_param_grad_add__f32_64_rows   (row kernel)
-//   %d_embedded_part = layer_norm_grad %d_ln1, %embedded, %x, %x2, weight = %ln1_weight : f32[B, 32, 64]
-//   %d_ln1_weight, %d_ln1_bias = layer_norm_param_grad %d_ln1, %embedded, %x, %x2       : f32[64], f32[64]
+// ---- normalize_layer_norm_grad_layer_norm_param_grad__f32_32_64_rows_v3 ----
+// normalize_layer_norm_grad_layer_norm_param_grad__f32_32_64_rows_v3   (row kernel)
+//   %ln1 = normalize %embedded, %x, mean = %x2, weight = %ln1_weight, bias = %ln1_bias  : f32[B, 32, 64]
+//   %d_embedded_part = layer_norm_grad %d_ln1, %embedded, %x2, %x, weight = %ln1_weight : f32[B, 32, 64]
+//   %d_ln1_weight, %d_ln1_bias = layer_norm_param_grad %d_ln1, %embedded, %x2, %x       : f32[64], f32[64]
 //   %d_embedded = add %d_mid, %d_embedded_part                                          : f32[B, 32, 64]
-// 3 ops -> several kernels, this is step 'rows'; reads d_ln1 embedded x x2 ln1_weight d_mid, writes d_ln1_weight d_ln1_bias d_embedded; saves 4 passes over [B, 32, 64].
-// grid = ceil(32*B / 24), block = 128, a warp a row, 6 rows one after another; the row stays in registers
+// 4 ops -> several kernels, this is step 'rows'; reads embedded x x2 ln1_weight ln1_bias d_ln1 d_mid, writes ln1 d_ln1_weight d_ln1_bias d_embedded; saves 5 passes over [B, 32, 64].
+// grid = min(ceil(32*B / 4), 256), block = 128, a warp a row, one after another; the row stays in registers
 extern "C" __global__ void __launch_bounds__(128)
-layer_norm_grad_layer_norm_param_grad_add__f32_64_rows(const float *d_ln1, const float *embedded, const float *__restrict__ x2, const float *__restrict__ x2_3, const float *__restrict__ ln1_weight, const float *d_mid, float *d_embedded, float *__restrict__ partials2, float *__restrict__ partials3, i64 B) {
+normalize_layer_norm_grad_layer_norm_param_grad__f32_32_64_rows_v3(const float *embedded, const float *__restrict__ x3, const float *__restrict__ x2_2, const float *__restrict__ ln1_weight, const float *__restrict__ ln1_bias, const float *d_ln1, const float *d_mid, float *ln1, float *d_embedded, float *__restrict__ partials2, float *__restrict__ partials3, i64 B) {
   const i64 chunk = blockIdx.x;
   const int warp = threadIdx.x / 32, thread = threadIdx.x % 32; // a warp a row
-  const i64 firstRow = chunk * 24;
-  const i64 endRow = firstRow + 24 < (32 * B) ? firstRow + 24 : (32 * B);
+  const i64 firstRow = (32 * B) * chunk / gridDim.x, endRow = (32 * B) * (chunk + 1) / gridDim.x;
   float sum_sum[4];                                                             // this thread's columns
   for (int e = 0; e < 4; ++e)
     sum_sum[e] = Sum::identity<float>();
@@ -1268,8 +1282,8 @@ layer_norm_grad_layer_norm_param_grad_add__f32_64_rows(const float *d_ln1, const
         loadVector(d_mid + row * 64 + c, d_mid4);
       }
     }
-    const float x = load(x2 + row);
-    const float x2_2 = load(x2_3 + row);
+    const float x2 = load(x2_2 + row);
+    const float x = load(x3 + row);
     // sweep 0
     float sum_acc = Sum::identity<float>();
     float sum_acc2 = Sum::identity<float>();
@@ -1278,18 +1292,24 @@ layer_norm_grad_layer_norm_param_grad_add__f32_64_rows(const float *d_ln1, const
       if (c < 64) {
         float ln1_weight4[4];
         loadVector(ln1_weight + c, ln1_weight4);
+        float ln1_bias4[4];
+        loadVector(ln1_bias + c, ln1_bias4);
+        float add4[4];
         #pragma unroll
         for (int e = 0; e < 4; ++e) {
-          const float sub = embedded4[e] - x;                                   // f32[B, 32, 64]
-          const float mul = sub * x2_2;                                         // f32[B, 32, 64]
-          const float mul2 = d_ln14[e] * ln1_weight4[e];                        // f32[B, 32, 64]
-          const float mul3 = mul2 * mul;                                        // f32[B, 32, 64]
-          const float mul4 = d_ln14[e] * mul;                                   // f32[B, 32, 64]
-          sum_acc += mul3;
-          sum_acc2 += mul2;
-          sum_sum[e] += mul4;
+          const float sub = embedded4[e] - x2;                                  // f32[B, 32, 64]
+          const float mul = sub * x;                                            // f32[B, 32, 64]
+          const float mul2 = mul * ln1_weight4[e];                              // f32[B, 32, 64]
+          add4[e] = mul2 + ln1_bias4[e];                                        // f32[B, 32, 64]
+          const float mul3 = d_ln14[e] * ln1_weight4[e];                        // f32[B, 32, 64]
+          const float mul4 = mul3 * mul;                                        // f32[B, 32, 64]
+          const float mul5 = d_ln14[e] * mul;                                   // f32[B, 32, 64]
+          sum_acc += mul4;
+          sum_acc2 += mul3;
+          sum_sum[e] += mul5;
           sum_sum2[e] += d_ln14[e];
         }
+        storeVector(ln1 + row * 64 + c, add4);
       }
     }
     sum_acc = warpReduce<Sum>(sum_acc);
@@ -1305,14 +1325,14 @@ layer_norm_grad_layer_norm_param_grad_add__f32_64_rows(const float *d_ln1, const
         float d_embedded4[4];
         #pragma unroll
         for (int e = 0; e < 4; ++e) {
-          const float sub2 = embedded4[e] - x;                                  // f32[B, 32, 64]
-          const float mul5 = sub2 * x2_2;                                       // f32[B, 32, 64]
-          const float mul6 = d_ln14[e] * ln1_weight4_2[e];                      // f32[B, 32, 64]
-          const float mul7 = mul5 * div;                                        // f32[B, 32, 64]
-          const float sub3 = mul6 - div2;                                       // f32[B, 32, 64]
-          const float sub4 = sub3 - mul7;                                       // f32[B, 32, 64]
-          const float mul8 = x2_2 * sub4;                                       // f32[B, 32, 64]
-          d_embedded4[e] = d_mid4[e] + mul8;                                    // f32[B, 32, 64]
+          const float sub2 = embedded4[e] - x2;                                 // f32[B, 32, 64]
+          const float mul6 = sub2 * x;                                          // f32[B, 32, 64]
+          const float mul7 = d_ln14[e] * ln1_weight4_2[e];                      // f32[B, 32, 64]
+          const float mul8 = mul6 * div;                                        // f32[B, 32, 64]
+          const float sub3 = mul7 - div2;                                       // f32[B, 32, 64]
+          const float sub4 = sub3 - mul8;                                       // f32[B, 32, 64]
+          const float mul9 = x * sub4;                                          // f32[B, 32, 64]
+          d_embedded4[e] = d_mid4[e] + mul9;                                    // f32[B, 32, 64]
         }
         storeVector(d_embedded + row * 64 + c, d_embedded4);
       }
@@ -1323,24 +1343,25 @@ layer_norm_grad_layer_norm_param_grad_add__f32_64_rows(const float *d_ln1, const
   storeColumnSums<Sum, 4, 4>(partials3 + chunk * 64, 64, sum_sum2);
 }
 
-// ---- layer_norm_grad_layer_norm_param_grad_add__f32_64_finish ----
-// layer_norm_grad_layer_norm_param_grad_add__f32_64_finish   (row kernel)
-//   %d_embedded_part = layer_norm_grad %d_ln1, %embedded, %x, %x2, weight = %ln1_weight : f32[B, 32, 64]
-//   %d_ln1_weight, %d_ln1_bias = layer_norm_param_grad %d_ln1, %embedded, %x, %x2       : f32[64], f32[64]
+// ---- normalize_layer_norm_grad_layer_norm_param_grad__f32_32_64_finish_v3 ----
+// normalize_layer_norm_grad_layer_norm_param_grad__f32_32_64_finish_v3   (row kernel)
+//   %ln1 = normalize %embedded, %x, mean = %x2, weight = %ln1_weight, bias = %ln1_bias  : f32[B, 32, 64]
+//   %d_embedded_part = layer_norm_grad %d_ln1, %embedded, %x2, %x, weight = %ln1_weight : f32[B, 32, 64]
+//   %d_ln1_weight, %d_ln1_bias = layer_norm_param_grad %d_ln1, %embedded, %x2, %x       : f32[64], f32[64]
 //   %d_embedded = add %d_mid, %d_embedded_part                                          : f32[B, 32, 64]
-// 3 ops -> several kernels, this is step 'finish'; reads d_ln1 embedded x x2 ln1_weight d_mid, writes d_ln1_weight d_ln1_bias d_embedded; saves 4 passes over [B, 32, 64].
-// grid = 2, block = 512, adds ceil(32*B / 24) partial results
+// 4 ops -> several kernels, this is step 'finish'; reads embedded x x2 ln1_weight ln1_bias d_ln1 d_mid, writes ln1 d_ln1_weight d_ln1_bias d_embedded; saves 5 passes over [B, 32, 64].
+// grid = 4, block = 512, adds min(ceil(32*B / 4), 256) partial results
 extern "C" __global__ void __launch_bounds__(512, 2)
-layer_norm_grad_layer_norm_param_grad_add__f32_64_finish(float *__restrict__ d_ln1_weight, float *__restrict__ d_ln1_bias, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
-  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
+normalize_layer_norm_grad_layer_norm_param_grad__f32_32_64_finish_v3(float *__restrict__ d_ln1_weight, float *__restrict__ d_ln1_bias, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
+  const i64 c = (i64)blockIdx.x * 16 + threadIdx.x % 16; // the block shares 16 columns
   const bool exists = c < 64;
   // the sums: barriers inside, so for all threads
   const float *const parts[2] = {partials2, partials3};
   float totals[2];
-  columnTotals<Sum>(parts, (((32 * B) + 23) / 24), 64, c, exists, totals);
+  columnTotals<Sum, 16>(parts, ((((32 * B) + 3) / 4) < 256 ? (((32 * B) + 3) / 4) : 256), 64, c, exists, totals);
   const float sum = totals[0];                                                  // f32[64]
   const float sum2 = totals[1];                                                 // f32[64]
-  if (exists && threadIdx.x < 32) {
+  if (exists && threadIdx.x < 16) {
     store(d_ln1_weight + c, sum);
     store(d_ln1_bias + c, sum2);
   }
@@ -1380,17 +1401,17 @@ sum__f32_32_64_rows(const float *__restrict__ d_embedded, float *__restrict__ d_
 // sum__f32_32_64_finish   (column kernel)
 //   %d_pos_weight = sum %d_embedded {dims = [0]} : f32[32, 64]
 // 1 op -> several kernels, this is step 'finish'; reads d_embedded, writes d_pos_weight.
-// grid = 64, block = 512, adds ceil(B / 128) partial results
+// grid = 128, block = 512, adds ceil(B / 128) partial results
 extern "C" __global__ void __launch_bounds__(512, 2)
 sum__f32_32_64_finish(float *__restrict__ d_pos_weight2, const float *__restrict__ d_pos_weight_partials, i64 B) {
-  const i64 c = (i64)blockIdx.x * 32 + threadIdx.x % 32; // the warps share 32 columns
+  const i64 c = (i64)blockIdx.x * 16 + threadIdx.x % 16; // the block shares 16 columns
   const bool exists = c < 2048;
   // the sums: barriers inside, so for all threads
   const float *const parts[1] = {d_pos_weight_partials};
   float totals[1];
-  columnTotals<Sum>(parts, ((B + 127) / 128), 2048, c, exists, totals);
+  columnTotals<Sum, 16>(parts, ((B + 127) / 128), 2048, c, exists, totals);
   const float d_pos_weight = totals[0];                                         // f32[32, 64]
-  if (exists && threadIdx.x < 32) {
+  if (exists && threadIdx.x < 16) {
     store(d_pos_weight2 + c, d_pos_weight);
   }
 }
@@ -1433,7 +1454,7 @@ embedding_grad__f32_96_64_add(float *__restrict__ d_emb_weight, const u32 *__res
 //   %constant = constant {dtype = i32, value = 1.0} : i32[]
 //   %new_adamw_step = add %adamw_step, %constant    : i32[]
 // 2 ops -> 1 kernel; reads adamw_step, writes new_adamw_step.
-// grid = 1, at most 1048576, block = 256, one element a thread at once
+// grid = 1, block = 256, one element a thread at once
 extern "C" __global__ void __launch_bounds__(256)
 add__i32(const i32 *adamw_step2, i32 *new_adamw_step2) {
   const i64 count = 1, step = (i64)gridDim.x * 256;
