@@ -50,7 +50,8 @@ struct ScatterPlan {
 };
 
 /// The same loop body over many tensors (adamw with casts), one number from many tensors (global_norm), or the scales of
-/// many tensors (amax_update: inputs history, scale, amax; outputs history, scale; one tensor is one history).
+/// many tensors (amax_update: inputs history, scale, amax; outputs history, scale, 1 / scale; one tensor is one
+/// history).
 struct MultiTensorPlan {
   struct Tensor {
     llvm::SmallVector<unsigned, 6> inputs;  // cluster inputs, in the order of the body's per-tensor inputs

@@ -5,18 +5,17 @@
 #include "llvm/ADT/StringMap.h"
 
 namespace fusor::passes {
-namespace {
 
-// The derived value that equals `op @sources... attrs`, of `type`; declared as NAME.SUFFIX where there is none yet.
 std::string derivedValue(ir::Module &module, llvm::StringRef op, llvm::ArrayRef<std::string> sources, ir::Attrs attrs,
-                         const ir::TensorType &type, llvm::StringRef suffix) {
+                         const ir::TensorType &type, const llvm::Twine &wanted) {
   for (const auto &persistent : module.persistents())
     if (persistent->kind == ir::PersistentKind::derived && persistent->deriveOp == op &&
         llvm::makeArrayRef(persistent->deriveFrom) == sources && persistent->deriveAttrs == attrs)
       return persistent->name;
-  std::string name = sources[0] + "." + suffix.str();
+  const std::string first = wanted.str();
+  std::string name = first;
   for (unsigned i = 1; module.persistent(name); ++i) // somebody has a parameter of that name
-    name = sources[0] + "." + suffix.str() + "." + std::to_string(i);
+    name = first + "." + std::to_string(i);
   llvm::SmallVector<std::string, 2> from(sources.begin(), sources.end());
   module.addPersistent({ir::PersistentKind::derived,
                         name,
@@ -29,6 +28,8 @@ std::string derivedValue(ir::Module &module, llvm::StringRef op, llvm::ArrayRef<
                         module.persistent(sources[0])->location});
   return name;
 }
+
+namespace {
 
 bool readCopies(ir::Module &module, ir::Function &function) {
   bool changed = false;
@@ -43,7 +44,7 @@ bool readCopies(ir::Module &module, ir::Function &function) {
       ir::Value value = op->result(result);
       if (value.unused()) return;
       value.replaceAllUsesWith(
-          function.read(derivedValue(module, by, sources, std::move(attrs), value.type(), suffix)));
+          function.read(derivedValue(module, by, sources, std::move(attrs), value.type(), llvm::Twine(param) + "." + suffix)));
     };
     if (op->is("cast"))
       replace(0, "cast", param, {{"to", op->attr<ir::DType>("to")}}, ir::name(op->attr<ir::DType>("to")));

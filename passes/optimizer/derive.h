@@ -17,6 +17,11 @@
 
 namespace fusor::passes {
 
+/// The name of the derived value that equals `op @sources... attrs`, of `type`; declared, as `name` or `name`.N, where
+/// there is none yet.
+std::string derivedValue(ir::Module &module, llvm::StringRef op, llvm::ArrayRef<std::string> sources, ir::Attrs attrs,
+                         const ir::TensorType &type, const llvm::Twine &name);
+
 /// Every function. A cast or quantize of anything but a param stays.
 llvm::Expected<bool> derive(ir::Module &module, PassContext &context);
 

@@ -21,14 +21,14 @@ state @c.h : f32[1024]
 state @c.s : f32[]
 state @d.h : f32[64]
 state @d.s : f32[]
-func @f(%a: f32[], %b: f32[], %c: f32[]) {
+func @f(%a: f32[], %b: f32[], %c: f32[]) -> f32[], f32[], f32[], f32[] {
   %zero = constant {value = 0.0}
   %none = mul %a, %zero
-  %h0, %s0 = amax_update @a.h, @a.s, %a {algo = ALGO, margin = 2, dtype = f8e5m2}
-  %h1, %s1 = amax_update @b.h, @b.s, %b {algo = ALGO, margin = 2}
-  %h2, %s2 = amax_update @c.h, @c.s, %c {algo = ALGO, margin = 2}
-  %h3, %s3 = amax_update @d.h, @d.s, %none {algo = ALGO, margin = 2}
-  return @a.h = %h0, @a.s = %s0, @b.h = %h1, @b.s = %s1, @c.h = %h2, @c.s = %s2, @d.h = %h3, @d.s = %s3
+  %h0, %s0, %i0 = amax_update @a.h, @a.s, %a {algo = ALGO, margin = 2, dtype = f8e5m2}
+  %h1, %s1, %i1 = amax_update @b.h, @b.s, %b {algo = ALGO, margin = 2}
+  %h2, %s2, %i2 = amax_update @c.h, @c.s, %c {algo = ALGO, margin = 2}
+  %h3, %s3, %i3 = amax_update @d.h, @d.s, %none {algo = ALGO, margin = 2}
+  return %i0, %i1, %i2, %i3, @a.h = %h0, @a.s = %s0, @b.h = %h1, @b.s = %s1, @c.h = %h2, @c.s = %s2, @d.h = %h3, @d.s = %s3
 })",
                          "ALGO", algo),
                 {{}});
