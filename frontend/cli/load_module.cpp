@@ -44,6 +44,7 @@ llvm::Expected<passes::PassOptions> passOptions(const CommonOptions &common, con
   auto device = chooseDevice(common.device, deviceSettings(common).tier);
   if (!device) return device.takeError();
   result.target = device->target;
+  result.fp8Tn = device->target.hasFp8 && device->target.hasCublasLt && common.blas != "own";
   return result;
 }
 

@@ -102,6 +102,7 @@ private:
     ir::Attrs attrs = op.attrs();
     attrs.erase("plain_wgrad");
     attrs.set("out", DType::f32);
+    if (op.is("linear")) attrs.set("fast_accum", true); // forward: Transformer Engine's choice too
     Value sum = unscaled(b, b.op(op.name(), {data(op, 0), data(op, 1)}, attrs), {x, w});
     if (bias) sum = b.op("add", {sum, b.cast(bias, DType::f32)});
     DType out = op.result().dtype();

@@ -2,7 +2,7 @@
 //
 //   %q, %a = quantize %x, @s                 %q = fp8_cast %x, @s                         : f8e4m3[B, 64]
 //                                            %a = amax %x                                 : f32[]
-//   %y = linear %q, @w.fp8, bias = %b   =>   %p = linear %q, @w.fp8 {out = f32}           : f32[B, 256]
+//   %y = linear %q, @w.fp8, bias = %b   =>   %p = linear %q, @w.fp8 {fast_accum, out = f32}
 //                                            %y = cast (%p * @s_inv * @w.scale_inv + %b)  : bf16[B, 256]
 //   %m = grad_quantize %y, @g                %y itself: its gradient has been taken
 //

@@ -31,6 +31,8 @@ std::string derivedValue(ir::Module &module, llvm::StringRef op, llvm::ArrayRef<
 
 namespace {
 
+constexpr llvm::StringLiteral kCopies[] = {"cast", "quantize", "amax", "transpose"};
+
 bool readCopies(ir::Module &module, ir::Function &function) {
   bool changed = false;
   auto isKind = [&](ir::Value v, ir::PersistentKind kind) {
@@ -59,7 +61,8 @@ bool readCopies(ir::Module &module, ir::Function &function) {
   return changed;
 }
 
-// A function that writes a parameter writes its copies too, from the new values of all that they derive from.
+} // namespace
+
 bool writeCopies(ir::Module &module, ir::Function &function) {
   auto entries = function.returns();
   ir::Op *terminator = function.block().terminator();
@@ -70,7 +73,7 @@ bool writeCopies(ir::Module &module, ir::Function &function) {
     if (entry.kind == ir::ReturnKind::update) written[entry.name] = entry.value;
   size_t before = entries.size();
   for (const auto &copy : module.persistents()) {
-    bool isOurs = copy->deriveOp == "cast" || copy->deriveOp == "quantize" || copy->deriveOp == "amax";
+    bool isOurs = llvm::is_contained(kCopies, copy->deriveOp);
     if (copy->kind != ir::PersistentKind::derived || !isOurs || written.count(copy->name)) continue;
     if (llvm::none_of(copy->deriveFrom, [&](const std::string &source) { return written.count(source); })) continue;
     llvm::SmallVector<ir::Value, 2> operands;
@@ -79,14 +82,13 @@ bool writeCopies(ir::Module &module, ir::Function &function) {
     ir::Value value = builder.op(copy->deriveOp, operands, copy->deriveAttrs);
     value.setName("new." + copy->name);
     entries.push_back({ir::ReturnKind::update, copy->name, value});
+    written[copy->name] = value;
   }
   if (entries.size() == before) return false;
   ir::Location location = terminator->location();
   function.setReturns(entries, location);
   return true;
 }
-
-} // namespace
 
 llvm::Expected<bool> derive(ir::Module &module, PassContext &) {
   bool changed = false;
