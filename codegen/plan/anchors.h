@@ -86,10 +86,18 @@ struct MovementPlan {
   llvm::SmallVector<unsigned, 2> outputs; // output number of each copy (split has several), or one for all
 };
 
+/// out[b, c, r] = in[offset + b * inBatch + r * inRow + c], out being contiguous: what goes through tiles.
+struct TransposePlan {
+  unsigned input = 0, output = 0;
+  ir::Dim batch = 1, rows, columns, offset = 0, inRow, inBatch = 0;
+};
+
 llvm::Expected<ContractionPlan> planContraction(const FlatCluster &cluster);
 llvm::Expected<AttentionPlan> planAttention(const FlatCluster &cluster);
 llvm::Expected<ScatterPlan> planScatter(const FlatCluster &cluster);
 llvm::Expected<MultiTensorPlan> planMultiTensor(const ir::Op &fusion);
 llvm::Expected<MovementPlan> planMovement(const FlatCluster &cluster);
+/// Where the whole of `plan` is one transpose of matrices.
+std::optional<TransposePlan> planTranspose(const MovementPlan &plan);
 
 } // namespace fusor::codegen

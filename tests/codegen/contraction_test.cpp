@@ -110,6 +110,29 @@ func @f(%a: f32[200, 1000], %b: f32[1000, 136]) -> f32[200, 136] {
   checker.run();
 }
 
+// A transpose of its own goes through tiles, whatever it reads through; one of 8-byte elements is a loop.
+TEST(Movement, TransposesInTiles) {
+  KernelChecker checker;
+  for (const char *type : {"f8e4m3", "f8e5m2", "bf16", "f32", "f64"})
+    checker.add(replaced(R"(
+dim B in 1..4096
+func @rows(%x: TYPE[B, 3, 40]) -> TYPE[40, 3*B] {
+  %r = reshape %x {shape = [3*B, 40]}
+  %t = transpose %r {perm = [1, 0]}
+  return %t
+}
+func @part(%x: TYPE[B, 3, 40]) -> TYPE[B, 24, 3] {
+  %s = slice %x {start = [0, 0, 8], size = [B, 3, 24]}
+  %u = transpose %s {perm = [0, 2, 1]}
+  return %u
+})",
+                         "TYPE", type),
+                {{{"B", 1}}, {{"B", 50}}});
+  checker.run();
+  for (const char *call : {"transposeTiles((const u8 *)", " + 8, (u16 *)"})
+    EXPECT_NE(checker.text().find(call), std::string::npos) << call;
+}
+
 TEST(Attention, ForwardAndBackward) {
   KernelChecker checker;
   KernelChecker::Options options;
