@@ -1,5 +1,6 @@
 #include "passes/fp8/tn.h"
 #include "ir/graph/builder.h"
+#include "passes/fp8/products.h"
 #include "passes/optimizer/derive.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
@@ -65,6 +66,7 @@ private:
 } // namespace
 
 llvm::Expected<bool> fp8Tn(ir::Module &module, PassContext &context) {
+  if (context.options().fp8) recordProducts(module, context);
   if (!context.options().fp8Tn || !context.enabled("fp8-tn")) return false;
   bool changed = false;
   for (const auto &function : module.functions()) changed |= Transposer(*function, context).run();

@@ -10,8 +10,6 @@ using codegen::Span;
 
 namespace {
 
-constexpr int64_t kFp8Multiple = 16; // elements, and bytes
-
 bool isFp8(const ContractionPlan &plan) { return ir::isFp8(plan.a.dtype) && ir::isFp8(plan.b.dtype); }
 bool isFp8(const GemmCall &call) { return ir::isFp8(call.a.dtype) && ir::isFp8(call.b.dtype); }
 
