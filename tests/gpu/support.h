@@ -24,7 +24,8 @@ inline llvm::Expected<std::unique_ptr<runtime::Program>> trainingProgram(const n
   passOptions.target = target;
   passOptions.optimizer.lr = 1e-3;
   if (fp8) passOptions.fp8.emplace();
-  passOptions.fp8Tn = target.hasFp8 && target.hasCublasLt && !options.ownGemm;
+  passOptions.target.hasCublasLt &= !options.ownGemm;
+  passOptions.fp8Tn = target.hasFp8 && passOptions.target.hasCublasLt;
   passes::PassContext context(passOptions);
   if (auto error = passes::runPipeline(*module, passes::PipelineKind::train, context)) return error;
   auto program = runtime::compile(std::move(module), target, std::move(options));
