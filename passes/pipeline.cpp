@@ -1,6 +1,7 @@
 #include "passes/pipeline.h"
 #include "passes/fp8/fold.h"
 #include "passes/fp8/insert.h"
+#include "passes/fp8/tn.h"
 #include "passes/fp8/update.h"
 #include "passes/fusion/fusion.h"
 #include "passes/gradient/gradient.h"
@@ -44,6 +45,7 @@ const Step kSteps[] = {
     {{"fp8-fold", fp8Fold, "the last that needs quantised tensors as such: kernels see data, scales and ordinary ops"},
      true,
      true},
+    {{"fp8-tn", fp8Tn, "when products are plain FP8: a library's need transposed copies, which `layout` sees"}, true, true},
     {{"layout", layout, "after the last op is made: gives each reader what it can read through"}, true, true},
     {{"recompute", recompute, "after the last pass that merges equal ops, before each op has its kernel"}, false, true},
     {{"fusion", fusion, "last: every op becomes part of a cluster, and codegen and the run time see clusters only"},

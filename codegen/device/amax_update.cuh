@@ -4,11 +4,12 @@
 //
 //   history  [0, a, b, c] -> [0, b, c, amax]     slot 0 is being collected: it does not count, and is 0 afterwards
 //   scale    top / max(a, b, c, amax)            kept where that maximum is no positive finite number
+//   inverse  1 / scale                           rounded as the division is: what products are multiplied by
 //
 // The new history and scale may be where the old ones are.
 template <bool kNewest>
 __device__ inline void amaxUpdate(const float *history, const float *scale, const float *amax, float *newHistory,
-                                  float *newScale, i64 length, float top) {
+                                  float *newScale, float *newInverse, i64 length, float top) {
   const float newest = *amax, kept = *scale;
   float largest = 0.0f;
   for (i64 i = 1 + threadIdx.x; i < length && !kNewest; i += blockDim.x)
@@ -28,6 +29,8 @@ __device__ inline void amaxUpdate(const float *history, const float *scale, cons
   if (threadIdx.x != 0) return;
   const float used = largest > newest ? largest : newest, highest = bitsToFloat(0x7f7fffffu);
   const bool follows = newest != 0.0f && used > 0.0f && used <= highest;
-  const float next = follows ? top / used : kept;
-  *newScale = follows && next > highest ? highest : next;
+  float next = follows ? top / used : kept;
+  if (follows && next > highest) next = highest;
+  *newScale = next;
+  *newInverse = 1.0f / next;
 }

@@ -28,6 +28,8 @@ llvm::Expected<KernelSet> emitAs(const Op &fusion, const Target &target, Naming 
   };
   switch (body->kind) {
   case ClusterKind::pointwise:
+    if (isTiledTranspose(*body)) return done(emitMovement(*body, set));
+    [[fallthrough]];
   case ClusterKind::row:
   case ClusterKind::column: {
     auto plan = planLoop(body->flat);

@@ -47,12 +47,23 @@ llvm::StringRef wordType(unsigned bytes) {
   return bytes == 16 ? "uint4" : bytes == 8 ? "uint2" : bytes == 4 ? "u32" : bytes == 2 ? "u16" : "u8";
 }
 
+std::optional<TransposePlan> tiledTranspose(const FusionBody &body) {
+  auto plan = planMovement(body.flat);
+  if (!plan) {
+    llvm::consumeError(plan.takeError());
+    return std::nullopt;
+  }
+  auto transpose = planTranspose(*plan);
+  return transpose && byteSize(body.block().argument(transpose->input).dtype()) <= 4 ? transpose : std::nullopt;
+}
+
 class MovementWriter {
 public:
   MovementWriter(const FusionBody &body, KernelSet &set, const MovementPlan &plan)
       : body_(body), set_(set), plan_(plan) {}
 
   void write() {
+    if (auto transpose = tiledTranspose(body_)) return tiles(*transpose);
     bool isAlone = !plan_.fill && !plan_.startsFrom;
     if (plan_.fill) fill();
     if (plan_.startsFrom) start();
@@ -68,6 +79,22 @@ private:
                           kBlock, k.dim(count));
   }
   static Count blocks(const Dim &count) { return Count::ceilDiv(count, kBlock).atMost(kMostBlocks); }
+
+  void tiles(const TransposePlan &t) {
+    KernelBuilder k(body_, set_);
+    k.use("transpose.cuh");
+    unsigned bytes = byteSize(k.inputType(t.input));
+    int64_t side = 128 / bytes;
+    std::string from = "(const " + wordType(bytes).str() + " *)" + k.input(t.input);
+    if (!t.offset.is(0)) from += " + " + k.dim(t.offset);
+    k.code().noted(llvm::formatv("transposeTiles({0}, ({1} *){2}, {3}, {4}, {5}, {6});", from, wordType(bytes),
+                                 k.output(t.output), k.dim(t.rows), k.dim(t.columns), k.dim(t.inRow),
+                                 k.dim(t.inBatch))
+                       .str(),
+                   "rows, columns, between rows, between matrices");
+    k.finish({Count(t.batch) * Count::ceilDiv(t.rows, side) * Count::ceilDiv(t.columns, side), kBlock,
+              llvm::formatv("tiles of {0} x {0}", side).str()});
+  }
 
   void fill() {
     KernelBuilder k(body_, set_, "fill");
@@ -142,6 +169,8 @@ private:
 };
 
 } // namespace
+
+bool isTiledTranspose(const FusionBody &body) { return tiledTranspose(body).has_value(); }
 
 llvm::Error emitMovement(const FusionBody &body, KernelSet &set) {
   auto plan = planMovement(body.flat);

@@ -50,7 +50,8 @@ struct ScatterPlan {
 };
 
 /// The same loop body over many tensors (adamw with casts), one number from many tensors (global_norm), or the scales of
-/// many tensors (amax_update: inputs history, scale, amax; outputs history, scale; one tensor is one history).
+/// many tensors (amax_update: inputs history, scale, amax; outputs history, scale, 1 / scale; one tensor is one
+/// history).
 struct MultiTensorPlan {
   struct Tensor {
     llvm::SmallVector<unsigned, 6> inputs;  // cluster inputs, in the order of the body's per-tensor inputs
@@ -85,10 +86,18 @@ struct MovementPlan {
   llvm::SmallVector<unsigned, 2> outputs; // output number of each copy (split has several), or one for all
 };
 
+/// out[b, c, r] = in[offset + b * inBatch + r * inRow + c], out being contiguous: what goes through tiles.
+struct TransposePlan {
+  unsigned input = 0, output = 0;
+  ir::Dim batch = 1, rows, columns, offset = 0, inRow, inBatch = 0;
+};
+
 llvm::Expected<ContractionPlan> planContraction(const FlatCluster &cluster);
 llvm::Expected<AttentionPlan> planAttention(const FlatCluster &cluster);
 llvm::Expected<ScatterPlan> planScatter(const FlatCluster &cluster);
 llvm::Expected<MultiTensorPlan> planMultiTensor(const ir::Op &fusion);
 llvm::Expected<MovementPlan> planMovement(const FlatCluster &cluster);
+/// Where the whole of `plan` is one transpose of matrices.
+std::optional<TransposePlan> planTranspose(const MovementPlan &plan);
 
 } // namespace fusor::codegen

@@ -82,4 +82,19 @@ llvm::Expected<MovementPlan> planMovement(const FlatCluster &cluster) {
   return plan;
 }
 
+std::optional<TransposePlan> planTranspose(const MovementPlan &plan) {
+  if (plan.fill || plan.startsFrom || plan.copies.size() != 1) return std::nullopt;
+  const StridedCopy &copy = plan.copies.front();
+  unsigned rank = copy.extents.size();
+  if (rank < 2 || rank > 3 || !copy.inStrides[rank - 2].is(1) || copy.outStrides != rowMajorStrides(copy.extents))
+    return std::nullopt;
+  TransposePlan t;
+  t.input = copy.input, t.output = plan.outputs.front();
+  t.columns = copy.extents[rank - 2], t.rows = copy.extents[rank - 1];
+  t.offset = copy.inOffset, t.inRow = copy.inStrides[rank - 1];
+  if (rank == 3) t.batch = copy.extents[0], t.inBatch = copy.inStrides[0];
+  bool isMatrix = !t.rows.is(1) && !t.columns.is(1) && !t.inRow.is(0) && !t.inRow.is(1);
+  return isMatrix ? std::optional(std::move(t)) : std::nullopt;
+}
+
 } // namespace fusor::codegen

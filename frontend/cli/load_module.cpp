@@ -44,6 +44,8 @@ llvm::Expected<passes::PassOptions> passOptions(const CommonOptions &common, con
   auto device = chooseDevice(common.device, deviceSettings(common).tier);
   if (!device) return device.takeError();
   result.target = device->target;
+  result.target.hasCublasLt &= common.blas != "own";
+  result.fp8Tn = result.target.hasFp8 && result.target.hasCublasLt;
   return result;
 }
 

@@ -85,7 +85,15 @@ llvm::Expected<ResultTypes> inferAmaxUpdate(const OpSite &site) {
     return opError("history must be f32[L], is {0}", site.type(0).str());
   if (auto error = checkScale(site, 1)) return error;
   if (auto error = checkScale(site, 2)) return error;
-  return ResultTypes{site.type(0), site.type(1)};
+  return ResultTypes{site.type(0), site.type(1), site.type(1)};
+}
+
+float nextScale(const RefCall &call, double largest) {
+  auto used = static_cast<float>(largest);
+  if (!(used > 0) || std::isinf(used)) return static_cast<float>(call.inputs[1]->data[0]);
+  auto top = static_cast<float>(maxFinite(call.site.attr<DType>("dtype")) *
+                                std::exp2(-static_cast<double>(call.site.integer("margin"))));
+  return std::min(top / used, std::numeric_limits<float>::max());
 }
 
 // Transformer Engine's rule to the last edge case: an amax of 0 leaves everything as it is; the history shifts by one,
@@ -93,21 +101,18 @@ llvm::Expected<ResultTypes> inferAmaxUpdate(const OpSite &site) {
 // becomes FLT_MAX.
 void amaxUpdateReference(const RefCall &call) {
   const RefTensor &history = *call.inputs[0];
-  auto amax = static_cast<float>(call.inputs[2]->data[0]);
-  call.outputs[0].data = history.data;
-  call.outputs[1].data = call.inputs[1]->data;
-  if (amax == 0 || history.elements() == 0) return;
-  std::vector<double> &next = call.outputs[0].data;
-  double largest = amax;
-  for (int64_t i = 1; i < history.elements(); ++i) largest = std::max(largest, history.data[i]);
-  next.erase(next.begin());
-  next.push_back(amax);
-  next[0] = 0;
-  auto used = static_cast<float>(call.site.word("algo") == "max" ? largest : amax);
-  if (!(used > 0) || std::isinf(used)) return;
-  auto top = static_cast<float>(maxFinite(call.site.attr<DType>("dtype")) *
-                                std::exp2(-static_cast<double>(call.site.integer("margin"))));
-  call.outputs[1].data[0] = std::min(top / used, std::numeric_limits<float>::max());
+  auto amax = static_cast<float>(call.inputs[2]->data[0]), scale = static_cast<float>(call.inputs[1]->data[0]);
+  std::vector<double> &next = call.outputs[0].data = history.data;
+  if (amax != 0 && history.elements() != 0) {
+    double largest = amax;
+    for (int64_t i = 1; i < history.elements(); ++i) largest = std::max(largest, history.data[i]);
+    next.erase(next.begin());
+    next.push_back(amax);
+    next[0] = 0;
+    scale = nextScale(call, call.site.word("algo") == "max" ? largest : amax);
+  }
+  call.outputs[1].data[0] = scale;
+  call.outputs[2].data[0] = 1.0f / scale;
 }
 
 void identityReference(const RefCall &call) { call.outputs[0].data = call.inputs[0]->data; }
@@ -164,10 +169,10 @@ llvm::ArrayRef<OpDef> quantizeOps() {
           .reference(dequantizeReference)
           .gradient([](const GradientSite &g) -> llvm::SmallVector<Value, 4> { return {g.gradient()}; }),
       op("amax_update")
-          .summary("one step of delayed scaling: new amax history and scale")
+          .summary("one step of delayed scaling: new amax history, scale, and 1 / scale, which products are multiplied by")
           .precision(PrecisionClass::any)
           .operands({"history", "scale", "amax"})
-          .results({"history", "scale"})
+          .results({"history", "scale", "scale_inv"})
           .word("algo", {"max", "most_recent"})
           .note("scale from the maximum of the history, or from the newest amax")
           .integer("margin", 0)

@@ -9,6 +9,9 @@ enum class DeviceKind : uint8_t { cpu, cuda };
 /// Kernel tiers: `simt` runs on any GPU (CUDA cores), `sm80` has mma.sync and cp.async, `sm90a` has wgmma and TMA.
 enum class ArchTier : uint8_t { simt, sm80, sm90a };
 
+/// cuBLASLt's FP8 products have multiples of this as columns and as terms of a sum.
+inline constexpr int64_t kFp8Multiple = 16;
+
 struct Target {
   DeviceKind kind = DeviceKind::cpu;
   std::string arch = "cpu";       // "sm_90a" on CUDA

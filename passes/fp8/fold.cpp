@@ -1,6 +1,7 @@
 #include "passes/fp8/fold.h"
 #include "ir/graph/builder.h"
 #include "ir/ops/op_def.h"
+#include "passes/fp8/recipe.h"
 #include "passes/rewrite/erase.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
@@ -62,10 +63,15 @@ private:
 
   Value data(const ir::Op &op, unsigned i) { return parts_[op.operand(i).def()].data; }
 
+  // A state's is kept up to date by whoever writes the state.
+  Value inverse(ir::Builder &b, Value scale) {
+    if (!scale.isPersistent()) return b.op("reciprocal", {scale});
+    return function_.read(inverseOfScale(function_.module(), scale.name()));
+  }
+
   // value / scale, for each operand's scale
   Value unscaled(ir::Builder &b, Value value, llvm::ArrayRef<Value> operands) {
-    for (Value operand : operands)
-      value = b.op("mul", {value, b.op("div", {b.constant(1), parts_[operand.def()].scale})});
+    for (Value operand : operands) value = b.op("mul", {value, inverse(b, parts_[operand.def()].scale)});
     return value;
   }
 
@@ -96,6 +102,7 @@ private:
     ir::Attrs attrs = op.attrs();
     attrs.erase("plain_wgrad");
     attrs.set("out", DType::f32);
+    if (op.is("linear")) attrs.set("fast_accum", true); // forward: Transformer Engine's choice too
     Value sum = unscaled(b, b.op(op.name(), {data(op, 0), data(op, 1)}, attrs), {x, w});
     if (bias) sum = b.op("add", {sum, b.cast(bias, DType::f32)});
     DType out = op.result().dtype();

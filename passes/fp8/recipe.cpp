@@ -1,5 +1,6 @@
 #include "passes/fp8/recipe.h"
 #include "passes/context.h"
+#include "passes/optimizer/derive.h"
 #include "llvm/Support/Regex.h"
 
 namespace fusor::passes {
@@ -36,5 +37,9 @@ std::string scaleName(llvm::StringRef tensor) { return (tensor + ".scale").str()
 std::string historyName(llvm::StringRef tensor) { return (tensor + ".amax_history").str(); }
 
 llvm::StringRef tensorOf(llvm::StringRef scale) { return scale.consume_back(".scale") ? scale : llvm::StringRef(); }
+
+std::string inverseOfScale(ir::Module &module, llvm::StringRef scale) {
+  return derivedValue(module, "reciprocal", scale.str(), {}, module.persistent(scale)->type, scale + "_inv");
+}
 
 } // namespace fusor::passes

@@ -1,5 +1,6 @@
 // What the FP8 passes share: whether a recipe makes sense, and how its states are called.
 #pragma once
+#include "ir/graph/graph.h"
 #include "passes/options.h"
 #include "llvm/Support/Error.h"
 
@@ -15,5 +16,7 @@ std::string scaleName(llvm::StringRef tensor);
 std::string historyName(llvm::StringRef tensor);
 /// The tensor whose scale is called `scale`; empty where that is no name of a scale.
 llvm::StringRef tensorOf(llvm::StringRef scale);
+/// The name of `derived @SCALE_inv = reciprocal @SCALE`, which is declared where it is not there.
+std::string inverseOfScale(ir::Module &module, llvm::StringRef scale);
 
 } // namespace fusor::passes

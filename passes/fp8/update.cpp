@@ -66,8 +66,11 @@ void update(ir::Function &function, const DelayedScaling &recipe, bool accumulat
                          {"dtype", found.dtype}});
     op->result(0).setName("new." + historyName(tensor));
     op->result(1).setName("new." + scaleName(tensor));
+    std::string inverse = inverseOfScale(function.module(), scaleName(tensor));
+    op->result(2).setName("new." + inverse);
     entries.push_back({ir::ReturnKind::update, historyName(tensor), op->result(0)});
     entries.push_back({ir::ReturnKind::update, scaleName(tensor), op->result(1)});
+    entries.push_back({ir::ReturnKind::update, inverse, op->result(2)});
     if (!recipe.returnAmax) continue;
     amax.setName("amax." + tensor);
     amaxes.push_back({ir::ReturnKind::result, "", amax});

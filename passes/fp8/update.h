@@ -2,10 +2,12 @@
 //
 //   %q, %a = quantize %x, @fc.input.scale                     %q, %a = quantize %x, @fc.input.scale
 //   ...                                                  =>   ...
-//   return %loss                                              %h, %s = amax_update @fc.input.amax_history,
-//   @fc.input.scale, %a
+//   return %loss                                              %h, %s, %i = amax_update @fc.input.amax_history,
+//                                                                          @fc.input.scale, %a
 //                                                             return %loss, @fc.input.amax_history = %h,
-//                                                             @fc.input.scale = %s
+//                                                                    @fc.input.scale = %s, @fc.input.scale_inv = %i
+//
+// `derived @fc.input.scale_inv = reciprocal @fc.input.scale`: one division a step in place of one an element.
 //
 // Several quantizes with one scale (a layer that is used twice) give the largest of their amaxes. With micro-batches,
 // @accumulate keeps the largest so far in slot 0 of the history, the one being collected, and @train_step takes it from

@@ -5,18 +5,17 @@
 #include "llvm/ADT/StringMap.h"
 
 namespace fusor::passes {
-namespace {
 
-// The derived value that equals `op @sources... attrs`, of `type`; declared as NAME.SUFFIX where there is none yet.
 std::string derivedValue(ir::Module &module, llvm::StringRef op, llvm::ArrayRef<std::string> sources, ir::Attrs attrs,
-                         const ir::TensorType &type, llvm::StringRef suffix) {
+                         const ir::TensorType &type, const llvm::Twine &wanted) {
   for (const auto &persistent : module.persistents())
     if (persistent->kind == ir::PersistentKind::derived && persistent->deriveOp == op &&
         llvm::makeArrayRef(persistent->deriveFrom) == sources && persistent->deriveAttrs == attrs)
       return persistent->name;
-  std::string name = sources[0] + "." + suffix.str();
+  const std::string first = wanted.str();
+  std::string name = first;
   for (unsigned i = 1; module.persistent(name); ++i) // somebody has a parameter of that name
-    name = sources[0] + "." + suffix.str() + "." + std::to_string(i);
+    name = first + "." + std::to_string(i);
   llvm::SmallVector<std::string, 2> from(sources.begin(), sources.end());
   module.addPersistent({ir::PersistentKind::derived,
                         name,
@@ -29,6 +28,10 @@ std::string derivedValue(ir::Module &module, llvm::StringRef op, llvm::ArrayRef<
                         module.persistent(sources[0])->location});
   return name;
 }
+
+namespace {
+
+constexpr llvm::StringLiteral kCopies[] = {"cast", "quantize", "amax", "transpose"};
 
 bool readCopies(ir::Module &module, ir::Function &function) {
   bool changed = false;
@@ -43,7 +46,7 @@ bool readCopies(ir::Module &module, ir::Function &function) {
       ir::Value value = op->result(result);
       if (value.unused()) return;
       value.replaceAllUsesWith(
-          function.read(derivedValue(module, by, sources, std::move(attrs), value.type(), suffix)));
+          function.read(derivedValue(module, by, sources, std::move(attrs), value.type(), llvm::Twine(param) + "." + suffix)));
     };
     if (op->is("cast"))
       replace(0, "cast", param, {{"to", op->attr<ir::DType>("to")}}, ir::name(op->attr<ir::DType>("to")));
@@ -58,7 +61,8 @@ bool readCopies(ir::Module &module, ir::Function &function) {
   return changed;
 }
 
-// A function that writes a parameter writes its copies too, from the new values of all that they derive from.
+} // namespace
+
 bool writeCopies(ir::Module &module, ir::Function &function) {
   auto entries = function.returns();
   ir::Op *terminator = function.block().terminator();
@@ -69,7 +73,7 @@ bool writeCopies(ir::Module &module, ir::Function &function) {
     if (entry.kind == ir::ReturnKind::update) written[entry.name] = entry.value;
   size_t before = entries.size();
   for (const auto &copy : module.persistents()) {
-    bool isOurs = copy->deriveOp == "cast" || copy->deriveOp == "quantize" || copy->deriveOp == "amax";
+    bool isOurs = llvm::is_contained(kCopies, copy->deriveOp);
     if (copy->kind != ir::PersistentKind::derived || !isOurs || written.count(copy->name)) continue;
     if (llvm::none_of(copy->deriveFrom, [&](const std::string &source) { return written.count(source); })) continue;
     llvm::SmallVector<ir::Value, 2> operands;
@@ -78,14 +82,13 @@ bool writeCopies(ir::Module &module, ir::Function &function) {
     ir::Value value = builder.op(copy->deriveOp, operands, copy->deriveAttrs);
     value.setName("new." + copy->name);
     entries.push_back({ir::ReturnKind::update, copy->name, value});
+    written[copy->name] = value;
   }
   if (entries.size() == before) return false;
   ir::Location location = terminator->location();
   function.setReturns(entries, location);
   return true;
 }
-
-} // namespace
 
 llvm::Expected<bool> derive(ir::Module &module, PassContext &) {
   bool changed = false;

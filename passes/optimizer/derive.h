@@ -17,6 +17,15 @@
 
 namespace fusor::passes {
 
+/// The name of the derived value that equals `op @sources... attrs`, of `type`; declared, as `name` or `name`.N, where
+/// there is none yet.
+std::string derivedValue(ir::Module &module, llvm::StringRef op, llvm::ArrayRef<std::string> sources, ir::Attrs attrs,
+                         const ir::TensorType &type, const llvm::Twine &name);
+
+/// A function that writes a persistent value writes its casts, quantised copies and transposes too, from the new values
+/// of all that they derive from.
+bool writeCopies(ir::Module &module, ir::Function &function);
+
 /// Every function. A cast or quantize of anything but a param stays.
 llvm::Expected<bool> derive(ir::Module &module, PassContext &context);
 

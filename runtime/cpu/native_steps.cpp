@@ -32,15 +32,16 @@ public:
           amax = *reinterpret_cast<const float *>(memory.inputs[2]);
     auto *next = reinterpret_cast<float *>(memory.outputs[0]);
     if (next != history) std::memmove(next, history, length_ * 4);
-    auto *nextScale = reinterpret_cast<float *>(memory.outputs[1]);
-    *nextScale = scale;
-    if (amax == 0 || length_ == 0) return;
-    float used = amax;
-    for (int64_t i = 1; i < length_ && isMax_; ++i) used = std::max(used, next[i]);
-    std::memmove(next, next + 1, (length_ - 1) * 4);
-    next[length_ - 1] = amax;
-    next[0] = 0;
-    if (used > 0 && !std::isinf(used)) *nextScale = std::min(top_ / used, std::numeric_limits<float>::max());
+    if (amax != 0 && length_ != 0) {
+      float used = amax;
+      for (int64_t i = 1; i < length_ && isMax_; ++i) used = std::max(used, next[i]);
+      std::memmove(next, next + 1, (length_ - 1) * 4);
+      next[length_ - 1] = amax;
+      next[0] = 0;
+      if (used > 0 && !std::isinf(used)) scale = std::min(top_ / used, std::numeric_limits<float>::max());
+    }
+    *reinterpret_cast<float *>(memory.outputs[1]) = scale;
+    *reinterpret_cast<float *>(memory.outputs[2]) = 1 / scale;
   }
 
 private:
@@ -66,9 +67,9 @@ public:
   void run(const StepMemory &memory, Workers &workers) const override {
     for (const Part &part : parts_) {
       const char *inputs[3];
-      char *outputs[2];
+      char *outputs[3];
       for (unsigned i = 0; i < 3; ++i) inputs[i] = memory.inputs[part.inputs[i]];
-      for (unsigned i = 0; i < 2; ++i) outputs[i] = memory.outputs[part.outputs[i]];
+      for (unsigned i = 0; i < 3; ++i) outputs[i] = memory.outputs[part.outputs[i]];
       StepMemory own = memory;
       own.inputs = inputs, own.outputs = outputs;
       part.update.run(own, workers);
@@ -79,7 +80,7 @@ private:
   struct Part {
     AmaxUpdate update;
     llvm::SmallVector<unsigned, 3> inputs;
-    llvm::SmallVector<unsigned, 2> outputs;
+    llvm::SmallVector<unsigned, 3> outputs;
   };
   std::vector<Part> parts_;
 };

@@ -66,24 +66,40 @@ struct HeuristicResult { // cublasLtMatmulHeuristicResult_t
 };
 static_assert(sizeof(HeuristicResult) == 96);
 
-constexpr int kCompute32F = 68, kTypeF32 = 0, kTypeF16 = 2, kTypeBf16 = 14;
+constexpr int kCompute32F = 68, kTypeF32 = 0, kTypeF16 = 2, kTypeBf16 = 14, kTypeE4m3 = 28, kTypeE5m2 = 29;
 constexpr int kProductTransposeA = 3, kProductTransposeB = 4, kProductEpilogue = 7, kProductBiasPointer = 8;
+constexpr int kProductScaleA = 17, kProductScaleB = 18, kProductFastAccumulation = 25;
 constexpr int kLayoutBatchCount = 5, kLayoutBatchStride = 6;
 constexpr int kPreferWorkspaceBytes = 1, kPreferReductionSchemes = 3;
 constexpr uint32_t kReduceInComputeType =
     2; // split-K partial sums in a workspace, added in one order: equal bits each run
 constexpr int32_t kEpilogueBias = 4;
 
-int typeOf(DType type) { return type == DType::bf16 ? kTypeBf16 : type == DType::f16 ? kTypeF16 : kTypeF32; }
+// Any aligned addresses: for a choice only which there are counts.
+const GemmBuffers kSomewhere = {.a = 256, .b = 256, .bias = 256, .scales = {256, 256}, .output = 256};
+
+int typeOf(DType type) {
+  switch (type) {
+  case DType::bf16: return kTypeBf16;
+  case DType::f16: return kTypeF16;
+  case DType::f8e4m3: return kTypeE4m3;
+  case DType::f8e5m2: return kTypeE5m2;
+  default: return kTypeF32;
+  }
+}
 
 } // namespace
 
 std::string GemmShape::text() const {
-  std::string text = llvm::formatv("{0}x{1}x{2} {3} -> {4}", m, n, k, ir::name(inputType), ir::name(outputType));
+  std::string inputs = ir::name(typeA).str();
+  if (typeB != typeA) inputs += " x " + ir::name(typeB).str();
+  std::string text = llvm::formatv("{0}x{1}x{2} {3} -> {4}", m, n, k, inputs, ir::name(outputType));
   if (batch != 1) text += llvm::formatv(", {0} times ({1}, {2} apart)", batch, batchStrideA, batchStrideB);
   text += llvm::formatv(", a{0} {1}, b{2} {3}", transposedA ? " transposed" : "", leadingA,
                         transposedB ? " transposed" : "", leadingB);
-  return hasBias ? text + ", bias" : text;
+  if (hasBias) text += ", bias";
+  if (hasScale[0] || hasScale[1]) text += hasScale[0] && hasScale[1] ? ", two scales" : ", a scale";
+  return fastAccumulation ? text + ", fast accumulation" : text;
 }
 
 llvm::Expected<std::shared_ptr<const CublasLt>> CublasLt::load(const CudaContextRef &context, SearchLog *log) {
@@ -133,7 +149,7 @@ llvm::Error CublasLt::check(int status, const char *call, const GemmShape &shape
 }
 
 // The library thinks in columns: our row-major [m, n] is its [n, m], so D' = B' * A'.
-llvm::Error CublasLt::describe(const GemmShape &s, DevicePointer bias, Plan &plan) const {
+llvm::Error CublasLt::describe(const GemmShape &s, const GemmBuffers &buffers, Plan &plan) const {
   plan.library_ = this;
   plan.shape_ = s;
   if (auto error =
@@ -147,14 +163,20 @@ llvm::Error CublasLt::describe(const GemmShape &s, DevicePointer bias, Plan &pla
   if (auto error = set(kProductTransposeB, &second, sizeof second)) return error;
   if (s.hasBias) {
     if (auto error = set(kProductEpilogue, &kEpilogueBias, sizeof kEpilogueBias)) return error;
-    void *pointer = reinterpret_cast<void *>(bias);
-    if (auto error = set(kProductBiasPointer, &pointer, sizeof pointer)) return error;
+    if (auto error = set(kProductBiasPointer, &buffers.bias, sizeof buffers.bias)) return error;
+  }
+  for (int i = 0; i < 2; ++i) // which of the two is which does not matter: the product is multiplied by both
+    if (s.hasScale[i])
+      if (auto error = set(i ? kProductScaleB : kProductScaleA, &buffers.scales[i], sizeof(DevicePointer))) return error;
+  if (s.fastAccumulation) {
+    int8_t on = 1;
+    if (auto error = set(kProductFastAccumulation, &on, sizeof on)) return error;
   }
   struct {
     DType type;
     int64_t rows, columns, leading, batchStride;
-  } layouts[3] = {{s.inputType, s.transposedB ? s.k : s.n, s.transposedB ? s.n : s.k, s.leadingB, s.batchStrideB},
-                  {s.inputType, s.transposedA ? s.m : s.k, s.transposedA ? s.k : s.m, s.leadingA, s.batchStrideA},
+  } layouts[3] = {{s.typeB, s.transposedB ? s.k : s.n, s.transposedB ? s.n : s.k, s.leadingB, s.batchStrideB},
+                  {s.typeA, s.transposedA ? s.m : s.k, s.transposedA ? s.k : s.m, s.leadingA, s.batchStrideA},
                   {s.outputType, s.n, s.m, s.n, s.m * s.n}};
   for (unsigned i = 0; i < 3; ++i) {
     const auto &l = layouts[i];
@@ -174,8 +196,7 @@ llvm::Error CublasLt::describe(const GemmShape &s, DevicePointer bias, Plan &pla
 llvm::Expected<std::vector<GemmCandidate>> CublasLt::candidates(const GemmShape &shape, int64_t workspaceBytes,
                                                                 unsigned most) const {
   Plan plan;
-  // Any aligned address: only whether there is a bias counts here.
-  if (auto error = describe(shape, 256, plan)) return error;
+  if (auto error = describe(shape, kSomewhere, plan)) return error;
   void *preference = nullptr;
   if (auto error = check(functions_->preferenceCreate(&preference), "cublasLtMatmulPreferenceCreate", shape))
     return error;
@@ -202,7 +223,7 @@ llvm::Expected<std::vector<GemmCandidate>> CublasLt::candidates(const GemmShape 
 
 bool CublasLt::accepts(const GemmShape &shape, const GemmCandidate &candidate) const {
   Plan plan;
-  if (auto error = describe(shape, 256, plan)) {
+  if (auto error = describe(shape, kSomewhere, plan)) {
     llvm::consumeError(std::move(error));
     return false;
   }
@@ -215,7 +236,7 @@ bool CublasLt::accepts(const GemmShape &shape, const GemmCandidate &candidate) c
 llvm::Expected<CublasLt::Plan> CublasLt::plan(const GemmShape &shape, const GemmBuffers &buffers,
                                               const GemmCandidate &candidate) const {
   Plan plan;
-  if (auto error = describe(shape, buffers.bias, plan)) return error;
+  if (auto error = describe(shape, buffers, plan)) return error;
   plan.buffers_ = buffers;
   plan.candidate_ = candidate;
   return plan;

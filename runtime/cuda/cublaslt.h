@@ -13,16 +13,18 @@ struct GemmAlgorithm {
 /// A product with all sizes known, row-major; strides in elements.
 struct GemmShape {
   int64_t m = 0, n = 0, k = 0, batch = 1;
-  ir::DType inputType = ir::DType::f32, outputType = ir::DType::f32;
+  ir::DType typeA = ir::DType::f32, typeB = ir::DType::f32, outputType = ir::DType::f32;
   bool transposedA = false, transposedB = false;
   int64_t leadingA = 0, leadingB = 0, batchStrideA = 0, batchStrideB = 0;
   bool hasBias = false;
+  bool hasScale[2] = {false, false}; // what the product is multiplied by, one with A, one with B: FP8 only
+  bool fastAccumulation = false;     // FP8 only: sums keep fewer bits
   /// "256x3072x768 bf16 -> bf16, b transposed, bias": for messages, and part of cache keys.
   std::string text() const;
 };
 
 struct GemmBuffers {
-  DevicePointer a = 0, b = 0, bias = 0, output = 0;
+  DevicePointer a = 0, b = 0, bias = 0, scales[2] = {0, 0}, output = 0;
 };
 
 struct GemmCandidate {
@@ -72,7 +74,7 @@ private:
   struct Functions;
   CublasLt() = default;
   llvm::Error check(int status, const char *call, const GemmShape &shape) const;
-  llvm::Error describe(const GemmShape &shape, DevicePointer bias, Plan &plan) const;
+  llvm::Error describe(const GemmShape &shape, const GemmBuffers &buffers, Plan &plan) const;
   CudaContextRef context_;
   Library library_;
   std::unique_ptr<Functions> functions_;

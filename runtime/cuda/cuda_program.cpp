@@ -152,7 +152,7 @@ public:
         info.ops = step.op->body() ? printBlock(*step.op->body()) : printOp(*step.op);
         for (const auto &bucket : code.buckets)
           for (const DeviceBucket::Step &sized : bucket.second->steps)
-            if (sized.code == &step) info.bytes = sized.bytes;
+            if (sized.code->op == step.op) info.bytes = sized.bytes;
         infos.push_back(std::move(info));
       }
     }
@@ -236,9 +236,27 @@ private:
     if (!made) return made.takeError();
     if (auto error = reserve(**made)) return error;
     bucket = std::move(*made);
+    countOwnGemms(code, *bucket);
     ++plansBuilt_;
     peakBytes_ = std::max(peakBytes_, bucket->memory.peakBytes());
     return bucket.get();
+  }
+
+  // Products that would be the library's with other sizes, said once a bucket.
+  void countOwnGemms(const FunctionCode &code, const DeviceBucket &bucket) {
+    unsigned own = 0, all = 0;
+    std::string why;
+    for (const DeviceCode &step : code.codes) {
+      if (!step.gemm) continue;
+      ++all;
+      if (&step.forSizes(bucket.symbols) == &step) continue;
+      if (own++ == 0) why = step.name + ": " + whySizesDoNotFit(*step.gemm, bucket.symbols);
+    }
+    if (own == 0) return;
+    compileStats_.ownGemms += own;
+    compileStats_.notes.push_back(llvm::formatv("@{0} with {1}: {2} of {3} library products run as fusor's own kernels, "
+                                                "which are slower ({4})",
+                                                code.function->name(), bucketKey(bucket.symbols), own, all, why));
   }
 
   llvm::Error reserve(const DeviceBucket &bucket) {

@@ -52,7 +52,7 @@ makeDeviceBucket(const Function &function, llvm::ArrayRef<DeviceCode> codes, con
   auto bucket = std::make_unique<DeviceBucket>();
   bucket->symbols = symbols;
   llvm::DenseMap<const Op *, const DeviceCode *> codeOf;
-  for (const DeviceCode &code : codes) codeOf[code.op] = &code;
+  for (const DeviceCode &code : codes) codeOf[code.op] = &code.forSizes(symbols);
   auto overwrite = [&](const Op &op, unsigned result, unsigned operand) {
     const DeviceCode *code = codeOf.lookup(&op);
     return code && code->mayOverwrite(result, operand);
@@ -66,7 +66,8 @@ makeDeviceBucket(const Function &function, llvm::ArrayRef<DeviceCode> codes, con
   bucket->constants.resize(bucket->memory.constantBytes);
   if (auto error = fillConstants(function, bucket->memory, symbols, bucket->constants.data())) return error;
   if (auto error = planIo(function, *bucket)) return error;
-  for (const DeviceCode &code : codes) {
+  for (const DeviceCode &any : codes) {
+    const DeviceCode &code = any.forSizes(symbols);
     DeviceBucket::Step step;
     step.code = &code;
     auto add = [&](Value value, llvm::SmallVectorImpl<unsigned> &into) {
@@ -249,16 +250,19 @@ llvm::Error DeviceBucket::bindGemm(unsigned number, llvm::ArrayRef<DevicePointer
   GemmShape shape;
   shape.m = evaluated(call.m, symbols), shape.n = evaluated(call.n, symbols), shape.k = evaluated(call.k, symbols);
   shape.batch = evaluated(call.batch, symbols);
-  shape.inputType = call.a.dtype, shape.outputType = call.outputType;
+  shape.typeA = call.a.dtype, shape.typeB = call.b.dtype, shape.outputType = call.outputType;
   shape.transposedA = call.a.transposed, shape.transposedB = call.b.transposed;
   shape.leadingA = evaluated(call.a.leadingStride, symbols), shape.leadingB = evaluated(call.b.leadingStride, symbols);
   shape.batchStrideA = evaluated(call.a.batchStride, symbols),
   shape.batchStrideB = evaluated(call.b.batchStride, symbols);
   shape.hasBias = call.bias.has_value();
+  shape.fastAccumulation = call.fastAccumulation;
   if (shape.m == 0 || shape.n == 0 || shape.batch == 0) return llvm::Error::success();
   GemmBuffers buffers;
   buffers.a = at[step.inputs[call.a.input]], buffers.b = at[step.inputs[call.b.input]];
   if (call.bias) buffers.bias = at[step.inputs[*call.bias]];
+  for (int i = 0; i < 2; ++i)
+    if (call.scales[i]) shape.hasScale[i] = true, buffers.scales[i] = at[step.inputs[*call.scales[i]]];
   buffers.output = call.output ? at[step.outputs[*call.output]] : workspaces[*call.workspace];
   auto candidate = chooser.choose(shape, buffers, stream, shared.gemmWorkspace.address());
   if (!candidate) return candidate.takeError();

@@ -22,7 +22,7 @@ llvm::Expected<LibraryCode> emitWithLibrary(const Op &op, const Target &target, 
   if (!body) return body.takeError();
   auto plan = codegen::planContraction(body->flat);
   if (!plan) return plan.takeError();
-  if (!isLibraryGemm(*plan)) return opError("cuBLASLt has no GEMM of {0}", name(plan->a.dtype));
+  if (std::string why = whyNoLibraryGemm(*plan, target); !why.empty()) return opError("{0}", why);
   GemmPart part = gemmPart(*plan, body->flat.anchor->result());
   LibraryCode code;
   codegen::describe(*body, code.set);
@@ -77,6 +77,10 @@ bool DeviceCode::mayOverwrite(unsigned result, unsigned operand) const {
   return true;
 }
 
+const DeviceCode &DeviceCode::forSizes(const SymbolValues &symbols) const {
+  return own && !whySizesDoNotFit(*gemm, symbols).empty() ? *own : *this;
+}
+
 unsigned DeviceKernels::numberOf(codegen::Kernel kernel, const std::string &canonical) {
   auto [it, isNew] = byText_.try_emplace(canonical, kernels_.size());
   if (isNew) {
@@ -90,8 +94,8 @@ bool DeviceKernels::lowerToLibrary(const Op &op, DeviceCode &code) {
   for (Value operand : op.operands())
     if (operand.type().granularity != Granularity::none) return false;
   auto canonical = emitWithLibrary(op, target_, codegen::Naming::canonical);
-  if (!canonical) { // the own kernels are tried next, and say why not
-    llvm::consumeError(canonical.takeError());
+  if (!canonical) { // the own kernels are tried next
+    code.whyOwn = llvm::toString(canonical.takeError());
     return false;
   }
   LibraryCode pretty = llvm::cantFail(emitWithLibrary(op, target_, codegen::Naming::pretty));
@@ -109,10 +113,7 @@ llvm::StringMap<std::vector<DeviceCode>> DeviceKernels::lower(const Module &modu
   for (auto &fusion : emitted.fusions) fusionOf[fusion.op] = &fusion;
   for (auto &refused : emitted.refused) refusalOf[refused.op] = refused.reason;
 
-  auto lowerOp = [&](const Op &op) {
-    DeviceCode code = unlowered(op);
-    if (libraryGemm_ && code.kind == codegen::name(codegen::ClusterKind::contraction) && lowerToLibrary(op, code))
-      return code;
+  auto toOwnKernels = [&](const Op &op, DeviceCode code) {
     if (auto *fusion = fusionOf.lookup(&op)) {
       code.name = fusion->set.name;
       for (unsigned number : fusion->kernels) {
@@ -126,6 +127,13 @@ llvm::StringMap<std::vector<DeviceCode>> DeviceKernels::lower(const Module &modu
     auto refusal = refusalOf.find(&op);
     code.whyHost = refusal != refusalOf.end() ? refusal->second
                                               : "no kernel class takes '" + op.name().str() + "' outside a fusion";
+    return code;
+  };
+  auto lowerOp = [&](const Op &op) {
+    DeviceCode code = unlowered(op);
+    bool mayCall = libraryGemm_ && code.kind == codegen::name(codegen::ClusterKind::contraction);
+    if (!mayCall || !lowerToLibrary(op, code)) return toOwnKernels(op, std::move(code));
+    if (!fitsAllSizes(*code.gemm)) code.own = std::make_shared<DeviceCode>(toOwnKernels(op, unlowered(op)));
     return code;
   };
   llvm::StringMap<std::vector<DeviceCode>> codes;

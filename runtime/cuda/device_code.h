@@ -15,9 +15,15 @@ struct DeviceCode {
   llvm::SmallVector<unsigned, 4> kernels;    // for each kernel of the set its number among the program's
   std::optional<GemmCall> gemm;              // runs before the kernels
   std::string whyHost;                       // empty: it runs on the device
+  std::string whyOwn;                        // of a GEMM that is no library call, where calls are taken
   std::shared_ptr<const ReferenceBody> body; // on the host, and for checks
   llvm::SmallVector<ir::Value, 8> inputs;    // of the function, in the order of the kernels' inputs
 
+  /// Generated kernels for sizes that the library has no product of; null where it has all.
+  std::shared_ptr<const DeviceCode> own;
+
+  /// `own`, or this.
+  const DeviceCode &forSizes(const ir::SymbolValues &symbols) const;
   bool runsOnHost() const { return !whyHost.empty(); }
   /// Whether result `result` may be written over operand `operand` of the op.
   bool mayOverwrite(unsigned result, unsigned operand) const;

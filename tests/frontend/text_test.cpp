@@ -59,7 +59,7 @@ func @forward(%x: bf16[B, 4], %0: i32[B, S+1]) -> bf16[B, 8], f32[] {
     %0 = gelu %s {form = tanh} : bf16[B, 8]
     yield %0, %s
   }
-  %h1, %s1 = amax_update @x.amax_history, @x.scale, %a       : f32[16], f32[]
+  %h1, %s1, %i1 = amax_update @x.amax_history, @x.scale, %a  : f32[16], f32[], f32[]
   %2 = constant {value = 0.5, dtype = bf16}                  : bf16[]
   %"odd name" = mul %1, %2                                   : bf16[B, 8]
   %flat = reshape %z {shape = [8*B]}                         : bf16[8*B]

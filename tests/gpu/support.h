@@ -16,12 +16,16 @@ inline ir::Target gpuTarget(ir::ArchTier limit = ir::ArchTier::sm90a) {
 
 inline llvm::Expected<std::unique_ptr<runtime::Program>> trainingProgram(const nn::GptConfig &config,
                                                                          ir::DType precision, const ir::Target &target,
-                                                                         runtime::CompileOptions options = {}) {
+                                                                         runtime::CompileOptions options = {},
+                                                                         bool fp8 = false) {
   auto module = nn::gptForward(config);
   passes::PassOptions passOptions;
   passOptions.precision = precision;
   passOptions.target = target;
   passOptions.optimizer.lr = 1e-3;
+  if (fp8) passOptions.fp8.emplace();
+  passOptions.target.hasCublasLt &= !options.ownGemm;
+  passOptions.fp8Tn = target.hasFp8 && passOptions.target.hasCublasLt;
   passes::PassContext context(passOptions);
   if (auto error = passes::runPipeline(*module, passes::PipelineKind::train, context)) return error;
   auto program = runtime::compile(std::move(module), target, std::move(options));

@@ -113,22 +113,23 @@ TEST(Quantize, TheGradientIsStraightThrough) {
 
 struct Updated {
   std::vector<double> history;
-  double scale;
+  double scale, inverse;
 };
 Updated update(std::vector<double> history, double scale, double amax, Attrs attrs = {}) {
   auto size = static_cast<int64_t>(history.size());
   auto out = run({tensor(DType::f32, {size}, std::move(history)), scalar(scale), scalar(amax)},
                  [&](Builder &b, llvm::ArrayRef<Value> in) {
                    Op *op = b.make("amax_update", in, attrs);
-                   return std::vector<Value>{op->result(0), op->result(1)};
+                   return std::vector<Value>{op->result(0), op->result(1), op->result(2)};
                  });
-  return {out[0].data, out[1].data[0]};
+  return {out[0].data, out[1].data[0], out[2].data[0]};
 }
 
 TEST(AmaxUpdate, ShiftsTheHistoryAndPutsTheNewValueLast) {
   Updated u = update({0, 1, 2, 8}, 3, 4);
   EXPECT_EQ(u.history, (std::vector<double>{0, 2, 8, 4}));
   EXPECT_EQ(u.scale, 448.0 / 8);
+  EXPECT_EQ(u.inverse, 1.0f / 56.0f);
 }
 
 TEST(AmaxUpdate, TheMaximumIsOverTheOldSlotsFromOneOnAndTheNewValue) {
@@ -148,6 +149,7 @@ TEST(AmaxUpdate, AnAmaxOfZeroChangesNothing) {
   Updated u = update({7, 1, 2, 3}, 5, 0);
   EXPECT_EQ(u.history, (std::vector<double>{7, 1, 2, 3}));
   EXPECT_EQ(u.scale, 5);
+  EXPECT_EQ(u.inverse, 1.0f / 5.0f);
 }
 
 TEST(AmaxUpdate, NoFiniteMaximumKeepsTheScale) {

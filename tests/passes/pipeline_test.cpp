@@ -2,6 +2,8 @@
 // computes what the mathematics before it does, to the bit.
 #include "models.h"
 #include "passes/pipeline.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace fusor;
 using namespace fusor::test;
@@ -69,6 +71,46 @@ TEST(PipelineInfer, ReadsTheSameWeightsInBf16) {
   double found = evaluateOrFail(*module->function("forward"), inputs, state).results[0].data[0];
   EXPECT_NEAR(found, expected, 0.02 * expected);
   EXPECT_NE(found, expected);
+}
+
+// A library's products of transposed copies are the same sums, and every product is listed with its role.
+TEST(PipelineFp8, TransposedProductsAreTheSame) {
+  passes::PassOptions options;
+  options.precision = ir::DType::bf16;
+  options.fp8.emplace().select = "fc";
+  auto plain = transformer(), turned = transformer();
+  passes::PassContext plainContext(options);
+  ASSERT_FALSE(passes::runPipeline(*plain, passes::PipelineKind::train, plainContext));
+  options.fp8Tn = true;
+  passes::PassContext context(options);
+  ASSERT_FALSE(passes::runPipeline(*turned, passes::PipelineKind::train, context));
+  ir::RefState state = initialState(*plain);
+  auto inputs = inputsFor(*plain->function("train_step"), {{"B", 2}}, 7);
+  auto a = evaluateOrFail(*plain->function("train_step"), inputs, state);
+  auto b = evaluateOrFail(*turned->function("train_step"), inputs, state);
+  EXPECT_EQ(a.results[0].data, b.results[0].data);
+  unsigned transposed = 0;
+  for (const auto &entry : b.updates) {
+    auto same = a.updates.find(entry.first());
+    if (same != a.updates.end())
+      EXPECT_EQ(entry.second.data, same->second.data) << entry.first().str();
+    else
+      transposed += entry.first().endswith(".fp8.t");
+  }
+  EXPECT_EQ(transposed, 2u);
+
+  std::vector<std::string> products;
+  for (const passes::Decision &d : context.decisions())
+    if (d.rule == "gemm" && d.function == "train_step") products.push_back((name(d.kind) + " " + d.reason).str());
+  auto listed = [&](llvm::StringRef role, llvm::StringRef why) {
+    return llvm::count_if(products, [&](llvm::StringRef p) { return p.contains(role) && p.contains(why); });
+  };
+  EXPECT_EQ(listed("taken forward", "f8e4m3 x f8e4m3, fast accumulation"), 2);
+  EXPECT_EQ(listed("taken input gradient", "f8e5m2 x f8e4m3"), 2);
+  EXPECT_EQ(listed("taken weight gradient", "f8e5m2 x f8e4m3"), 2);
+  EXPECT_GE(listed("refused forward", "has no match of the selection 'fc'"), 1) << llvm::join(products, "\n");
+  EXPECT_GE(listed("refused weight gradient", "has no match of the selection 'fc'"), 1) << llvm::join(products, "\n");
+  EXPECT_GE(listed("", "terms a sum are no multiple of 16"), 1) << llvm::join(products, "\n");
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -274,11 +274,11 @@ TEST(CpuNative, AmaxUpdateAndArgReduce) {
   like.text = R"(
 state @h : f32[16]
 state @s : f32[]
-func @main(%a: f32[], %x: bf16[3, 5, 4]) -> i32[3, 4], i32[3, 5, 1] {
-  %h2, %s2 = amax_update @h, @s, %a
+func @main(%a: f32[], %x: bf16[3, 5, 4]) -> i32[3, 4], i32[3, 5, 1], f32[] {
+  %h2, %s2, %inverse = amax_update @h, @s, %a
   %i = arg_reduce %x {axis = 1}
   %j = arg_reduce %x {axis = -1, keep = true, kind = min}
-  return %i, %j, @h = %h2, @s = %s2
+  return %i, %j, %inverse, @h = %h2, @s = %s2
 })";
   expectMatchesReference(like);
 }

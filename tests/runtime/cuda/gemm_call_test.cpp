@@ -11,6 +11,8 @@ namespace {
 
 /// "%value: type, bias" for the GEMM's cluster of `body`, a function over x: bf16[B, 64] (f32 master @w, @b).
 std::string partOf(llvm::StringRef body) {
+  ir::Target target;
+  target.kind = ir::DeviceKind::cuda, target.hasFp8 = true;
   auto module = frontend::parseModule(("dim B in 1..64\n" + body).str(), "test.fir");
   if (!module) return llvm::toString(module.takeError());
   passes::PassOptions options;
@@ -27,7 +29,11 @@ std::string partOf(llvm::StringRef body) {
       }
       GemmPart part = gemmPart(*plan, flat->anchor->result());
       std::string text = part.value.type().str();
+      if (std::string why = whyNoLibraryGemm(*plan, target); !why.empty()) text = why + ": " + text;
       if (part.call.bias) text += " with bias";
+      if (part.call.scales[0] && part.call.scales[1]) text += ", scaled twice";
+      if (part.call.fastAccumulation) text += ", fast";
+      if (!fitsAllSizes(part.call)) text += ", perhaps";
       if (wholeCall(*plan, part)) text += ", all of it";
       return text;
     }
@@ -59,6 +65,44 @@ TEST(GemmPart, StopsAtWhatSomethingElseReads) {
                    "  %h = linear %x, %w {out = f32}\n  %c = cast %h {to = bf16}\n  %r = relu %h\n"
                    "  %q = cast %r {to = bf16}\n  %y = add %c, %q\n  return %y\n}"),
             "f32[B, 32]");
+}
+
+// An FP8 product and what behind it is the call's: `types` of x and w.
+std::string fp8PartOf(llvm::StringRef types, llvm::StringRef epilogue, llvm::StringRef k = "64",
+                      llvm::StringRef op = "linear %x, %w {fast_accum = true, out = f32}",
+                      llvm::StringRef w = "[32, 64]") {
+  auto [x, wType] = types.split(' ');
+  return partOf("func @f(%x: " + x.str() + "[B, " + k.str() + "], %w: " + wType.str() + w.str() +
+                ", %b: bf16[32], %r: bf16[B, 32], %sx: f32[], %sw: f32[]) -> " + epilogue.split('|').first.str() +
+                " {\n  %p = " + op.str() + "\n  %s = mul %p, %sx\n  %t = mul %s, %sw\n" +
+                epilogue.split('|').second.str() + "\n  return %y\n}");
+}
+
+constexpr char kBiased[] = "bf16[B, 32]|  %c = cast %b {to = f32}\n  %u = add %t, %c\n  %y = cast %u {to = bf16}",
+               kPlain[] = "bf16[B, 32]|  %y = cast %t {to = bf16}", kWide[] = "f32[B, 32]|  %y = mul %t, %t",
+               kResidual[] = "bf16[B, 32]|  %c = cast %b {to = f32}\n  %u = add %t, %c\n  %v = cast %u {to = bf16}\n"
+                             "  %y = add %v, %r";
+
+TEST(GemmPart, TakesTheScalesOfFp8) {
+  EXPECT_EQ(fp8PartOf("f8e4m3 f8e4m3", kBiased), "bf16[B, 32] with bias, scaled twice, fast, all of it");
+  EXPECT_EQ(fp8PartOf("f8e5m2 f8e4m3", kPlain), "bf16[B, 32], scaled twice, fast, all of it");
+  EXPECT_EQ(fp8PartOf("f8e4m3 f8e5m2", kWide), "f32[B, 32], scaled twice, fast");
+  EXPECT_EQ(fp8PartOf("f8e4m3 f8e4m3", kResidual), "bf16[B, 32] with bias, scaled twice, fast");
+  EXPECT_EQ(fp8PartOf("f8e4m3 f8e4m3", kPlain, "64", "linear %x, %w {out = f32}"),
+            "bf16[B, 32], scaled twice, all of it");
+}
+
+TEST(GemmPart, SaysWhyAnFp8ProductIsNone) {
+  EXPECT_EQ(fp8PartOf("f8e5m2 f8e5m2", kPlain).find("cuBLASLt has no product of two E5M2: "), 0u);
+  EXPECT_EQ(fp8PartOf("f8e4m3 f8e4m3", kPlain, "40", "linear %x, %w {out = f32}", "[32, 40]")
+                .find("cuBLASLt's FP8 needs multiples of 16, it has 40 terms a sum: "),
+            0u);
+  EXPECT_EQ(fp8PartOf("f8e4m3 f8e4m3", kPlain, "64", "linear_input_grad %x, %w {out = f32}", "[64, 32]")
+                .find("cuBLASLt's FP8 operands lie along the sum: "),
+            0u);
+  EXPECT_EQ(partOf("func @f(%g: f8e5m2[32, B], %x: f8e4m3[16, B]) -> f32[32, 16] {\n"
+                   "  %y = linear %g, %x {out = f32}\n  return %y\n}"),
+            "f32[32, 16], perhaps, all of it");
 }
 
 } // namespace

@@ -8,6 +8,7 @@
 #include "runtime/execute/run_error.h"
 #include "tests/runtime/temporary_folder.h"
 #include "tests/support/fake_gpu/fake_gpu.h"
+#include "tests/support/replaced.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -15,6 +16,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <dlfcn.h>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <set>
@@ -166,6 +168,98 @@ TEST(CudaProgram, GemmsAsLibraryCalls) {
   int plans = 0;
   for (const Cache::Entry &entry : cache->entries()) plans += entry.kind == "gemm-plan";
   EXPECT_GT(plans, 0);
+  ::unsetenv("FUSOR_CUBLASLT");
+}
+
+constexpr char kFp8Model[] = R"(
+dim B in 1..64
+param @w1 : f32[WIDE, 32] {init = normal(0.3)}
+param @b1 : f32[WIDE] {init = normal(0.3)}
+param @w2 : f32[16, WIDE] {init = normal(0.3)}
+func @forward(%x: f32[B, 32], %t: i32[B]) -> f32[] {
+  %h = linear %x, @w1, bias = @b1 : f32[B, WIDE]
+  %g = gelu %h : f32[B, WIDE]
+  %y = linear %g, @w2 : f32[B, 16]
+  %loss, %lse, %n = cross_entropy %y, %t : f32[], f32[B, 1], f32[]
+  return %loss
+}
+)";
+
+std::unique_ptr<ir::Module> fp8Compiled(const ir::Target &target, const char *wide = "48") {
+  auto module = llvm::cantFail(frontend::parseModule(fusor::tests::replaced(kFp8Model, "WIDE", wide), "test.fir"));
+  passes::PassOptions options;
+  options.optimizer.lr = 0.05;
+  options.precision = ir::DType::bf16, options.wideHeadBelow = 0;
+  options.fp8.emplace();
+  options.target = target;
+  options.fp8Tn = target.hasFp8;
+  passes::PassContext context(options);
+  if (auto error = passes::runPipeline(*module, passes::PipelineKind::train, context))
+    ADD_FAILURE() << llvm::toString(std::move(error));
+  return module;
+}
+
+int countedInLibrary(const char *counter) {
+  void *handle = ::dlopen(FUSOR_FAKE_CUBLASLT, RTLD_NOW);
+  int value = *static_cast<int *>(::dlsym(handle, counter));
+  ::dlclose(handle);
+  return value;
+}
+
+// FP8 products as calls with two scales; sums whose length is no multiple of 16 as own kernels, which is said.
+TEST(CudaProgram, Fp8GemmsAsLibraryCalls) {
+  FakeGpu gpu;
+  ::setenv("FUSOR_CUBLASLT", FUSOR_FAKE_CUBLASLT, 1);
+  ir::Target target = cudaTarget(gpu.device());
+  target.hasFp8 = true;
+  auto library = [&](bool check, const char *wide = "48") {
+    CudaPlatform platform = platformOf(gpu);
+    platform.cublasLt = llvm::cantFail(CublasLt::load(platform.context));
+    CompileOptions options;
+    options.check = check, options.strict = true;
+    options.graphs = false, options.timeGemms = false;
+    return compileForCuda(fp8Compiled(target, wide), target, options, std::move(platform));
+  };
+  auto run = [](Program &program, int64_t rows) {
+    std::vector<float> x(rows * 32);
+    std::vector<int32_t> t(rows);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = std::sin(0.7f * i);
+    for (int64_t i = 0; i < rows; ++i) t[i] = i % 16;
+    float loss = -1;
+    TensorView in[] = {{ir::DType::f32, {rows, 32}, x.data()}, {ir::DType::i32, {rows}, t.data()}};
+    TensorView out{ir::DType::f32, {}, &loss};
+    if (auto error = program.run("train_step", in, out)) ADD_FAILURE() << llvm::toString(std::move(error));
+    return loss;
+  };
+  PROGRAM(cpu, compile(fp8Compiled(ir::Target{}), ir::Target{}, {}));
+  PROGRAM(gpuProgram, library(false));
+  EXPECT_TRUE(gpuProgram.fallbacks().empty());
+  int before = countedInLibrary("fakeCublasLtFp8Products"), fast = countedInLibrary("fakeCublasLtFastProducts");
+  EXPECT_NEAR(run(gpuProgram, 16), run(cpu, 16), 1e-3);
+  // Forward twice, fast; both weight gradients and the inner input gradient, not.
+  EXPECT_EQ(countedInLibrary("fakeCublasLtFp8Products") - before, 5);
+  EXPECT_EQ(countedInLibrary("fakeCublasLtFastProducts") - fast, 2);
+  EXPECT_EQ(gpuProgram.compileStats().ownGemms, 0u);
+  EXPECT_NEAR(run(gpuProgram, 5), run(cpu, 5), 1e-3);
+  EXPECT_EQ(countedInLibrary("fakeCublasLtFp8Products") - before, 5 + 3);
+  EXPECT_EQ(gpuProgram.compileStats().ownGemms, 2u);
+  std::string said = llvm::join(gpuProgram.compileStats().notes, "\n");
+  EXPECT_NE(said.find("2 of 5 library products run as fusor's own kernels"), std::string::npos) << said;
+  EXPECT_NE(said.find("cuBLASLt's FP8 needs multiples of 16, it has 5 terms a sum"), std::string::npos) << said;
+  for (int64_t rows : {16, 5, 32, 48}) EXPECT_NEAR(run(gpuProgram, rows), run(cpu, rows), 1e-3);
+  for (const char *name : {"w1", "b1", "w2"}) {
+    auto got = weights(gpuProgram, name), expected = weights(cpu, name);
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 2e-2) << name << " " << i;
+  }
+  PROGRAM(checked, library(true));
+  run(checked, 16), run(checked, 7);
+  // The amax of gelu is taken by the loop behind the product: no f32 activation is written for it.
+  auto contains = [](const KernelInfo &kernel, const char *op) { return kernel.ops.find(op) != std::string::npos; };
+  EXPECT_TRUE(llvm::any_of(checked.kernels(), [&](const KernelInfo &kernel) {
+    return kernel.kind == "contraction" && contains(kernel, "gelu ") && contains(kernel, "amax");
+  }));
+  PROGRAM(narrow, library(true, "40")); // 40 columns, 40 terms: own kernels
+  run(narrow, 16);
   ::unsetenv("FUSOR_CUBLASLT");
 }
 

@@ -1,0 +1,98 @@
+#include "passes/fp8/products.h"
+#include "ir/ops/op_def.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace fusor::passes {
+namespace {
+
+using ir::Dim, ir::Op, ir::Value;
+
+llvm::StringRef roleOf(const Op &op) {
+  return op.is("linear")               ? "forward"
+         : op.is("linear_input_grad")  ? "input gradient"
+         : op.is("linear_weight_grad") ? "weight gradient"
+                                       : "activations";
+}
+
+struct Sizes {
+  Dim rows, columns, terms;
+  std::string str() const { return rows.str() + " x " + columns.str() + " x " + terms.str(); }
+};
+
+Sizes sizesOf(const Op &op) {
+  auto a = op.operand(0u).shape(), y = op.result().shape();
+  Sizes sizes{ir::product(y.drop_back()), y.back(), a.back()};
+  if (op.is("linear_weight_grad")) sizes.terms = ir::product(a.drop_back());
+  if (op.is("matmul") && op.attr<bool>("trans_a")) sizes.terms = a[a.size() - 2];
+  return sizes;
+}
+
+// What is no multiple is an own kernel's, for some sizes or for all.
+std::string whyOwnKernel(const Sizes &sizes) {
+  std::string text;
+  for (const auto &[dim, what] : {std::pair{sizes.terms, "terms a sum"}, {sizes.columns, "columns"}}) {
+    if (dim.divide(ir::kFp8Multiple)) continue;
+    text += (text.empty() ? "; an own kernel" : " or") + std::string(dim.isConstant() ? ", as " : " where ") + dim.str() +
+            " " + what + " are no multiple of " + std::to_string(ir::kFp8Multiple);
+  }
+  return text;
+}
+
+bool isInFp8(const Op &op) { return ir::isFp8(op.operand(0u).dtype()) && ir::isFp8(op.operand(1).dtype()); }
+
+class Listing {
+public:
+  Listing(const ir::Function &function, PassContext &context) : function_(function), context_(context) {}
+
+  void record() {
+    for (const Op &op : function_.block().ops()) {
+      if (op.def().lowering != ir::Lowering::contraction) continue;
+      Sizes sizes = sizesOf(op);
+      std::string text = (roleOf(op) + ", " + sizes.str() + ", ").str();
+      if (isInFp8(op)) {
+        text += (ir::name(op.operand(0u).dtype()) + " x " + ir::name(op.operand(1).dtype())).str();
+        if (op.is("linear") && op.attr<bool>("fast_accum")) text += ", fast accumulation";
+        if (context_.options().fp8Tn) text += whyOwnKernel(sizes);
+        context_.record(Decision::Kind::taken, "gemm", op, std::move(text));
+      } else {
+        text += (ir::name(op.operand(0u).dtype()) + ": " + whyNot(op)).str();
+        context_.record(Decision::Kind::refused, "gemm", op, std::move(text));
+      }
+    }
+  }
+
+private:
+  // The product whose gradient `op` is: it has the same weight, or the same x.
+  const Op *forwardOf(const Op &op) const {
+    if (op.is("linear")) return &op;
+    unsigned shared = op.is("linear_weight_grad") ? 0 : 1;
+    for (Op *user : op.operand(1).users())
+      if (user->is("linear") && user->operand(shared) == op.operand(1)) return user;
+    return nullptr;
+  }
+
+  // fp8-insert's reason for the forward product, which keeps its name.
+  std::string whyNot(const Op &op) const {
+    const auto &recipe = context_.options().fp8;
+    if (op.is("linear_weight_grad") && recipe && !recipe->wgrad) return "the recipe leaves weight gradients out";
+    if (op.is("matmul")) return "multiplies two activations, the recipe covers linear layers";
+    if (const Op *forward = forwardOf(op)) {
+      std::string start = ("%" + forward->result().name() + " = ").str();
+      for (const Decision &d : context_.decisions())
+        if (d.rule == "fp8" && d.kind == Decision::Kind::refused && llvm::StringRef(d.subject).startswith(start))
+          return d.reason;
+    }
+    return "its operands are not quantised";
+  }
+
+  const ir::Function &function_;
+  PassContext &context_;
+};
+
+} // namespace
+
+void recordProducts(const ir::Module &module, PassContext &context) {
+  for (const auto &function : module.functions()) Listing(*function, context).record();
+}
+
+} // namespace fusor::passes
