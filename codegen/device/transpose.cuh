@@ -1,7 +1,7 @@
 // needs: types.cuh
 // Matrices transposed through shared memory: out[b][c][r] = in[b][r][c], elements of 1, 2 or 4 bytes as they are.
 //
-//   tile      32 words x 32 words' worth of rows: 128 x 128 bytes, 64 x 64 halves, 32 x 32 floats; a block of 256 a tile
+//   tile      128 x 128 bytes, 64 x 64 halves or 32 x 32 floats: a block of 256 threads
 //   load      a lane a word of a row, as many rows as a word has elements; turned in registers (4 x 4 bytes)
 //   store     a lane a word of a column: both sides of memory see 128 bytes a warp
 //
@@ -34,7 +34,8 @@ template <class Element> __device__ inline void storeTransposeWord(Element *p, i
     if (i < left) p[i] = (Element)(word >> (i * Tile::kBits % 32));
 }
 
-// in [batch][rows][columns] with `inRow` and `inBatch` elements between; out [batch][columns][rows]. Element: u8, u16, u32.
+// in [batch][rows][columns] with `inRow` and `inBatch` elements between; out [batch][columns][rows].
+// Element: u8, u16 or u32.
 template <class Element>
 __device__ inline void transposeTiles(const Element *in, Element *out, i64 rows, i64 columns, i64 inRow, i64 inBatch) {
   typedef TransposeTile<Element> Tile;

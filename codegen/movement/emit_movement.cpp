@@ -88,8 +88,7 @@ private:
     std::string from = "(const " + wordType(bytes).str() + " *)" + k.input(t.input);
     if (!t.offset.is(0)) from += " + " + k.dim(t.offset);
     k.code().noted(llvm::formatv("transposeTiles({0}, ({1} *){2}, {3}, {4}, {5}, {6});", from, wordType(bytes),
-                                 k.output(t.output), k.dim(t.rows), k.dim(t.columns), k.dim(t.inRow),
-                                 k.dim(t.inBatch))
+                                 k.output(t.output), k.dim(t.rows), k.dim(t.columns), k.dim(t.inRow), k.dim(t.inBatch))
                        .str(),
                    "rows, columns, between rows, between matrices");
     k.finish({Count(t.batch) * Count::ceilDiv(t.rows, side) * Count::ceilDiv(t.columns, side), kBlock,

@@ -49,8 +49,8 @@ struct ScatterPlan {
   ir::Dim count, rows, columns;
 };
 
-/// The same loop body over many tensors (adamw with casts), one number from many tensors (global_norm), or the scales of
-/// many tensors (amax_update: inputs history, scale, amax; outputs history, scale, 1 / scale; one tensor is one
+/// The same loop body over many tensors (adamw with casts), one number from many tensors (global_norm), or the scales
+/// of many tensors (amax_update: inputs history, scale, amax; outputs history, scale, 1 / scale; one tensor is one
 /// history).
 struct MultiTensorPlan {
   struct Tensor {

@@ -224,7 +224,8 @@ llvm::ArrayRef<OpDef> contractionOps() {
           .flag("plain_wgrad", false)
           .note("of FP8 operands: the weight gradient is computed from what they were quantised from")
           .flag("fast_accum", false)
-          .note("of FP8 operands: a library may keep fewer bits of the sum, as Transformer Engine does in forward passes")
+          .note(
+              "of FP8 operands: a library may keep fewer bits of the sum, as Transformer Engine does in forward passes")
           .lowering(Lowering::contraction)
           .precision(PrecisionClass::low)
           .infer(inferLinear)

@@ -169,7 +169,8 @@ llvm::ArrayRef<OpDef> quantizeOps() {
           .reference(dequantizeReference)
           .gradient([](const GradientSite &g) -> llvm::SmallVector<Value, 4> { return {g.gradient()}; }),
       op("amax_update")
-          .summary("one step of delayed scaling: new amax history, scale, and 1 / scale, which products are multiplied by")
+          .summary(
+              "one step of delayed scaling: new amax history, scale, and 1 / scale, which products are multiplied by")
           .precision(PrecisionClass::any)
           .operands({"history", "scale", "amax"})
           .results({"history", "scale", "scale_inv"})

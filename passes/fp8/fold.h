@@ -6,10 +6,10 @@
 //                                            %y = cast (%p * @s_inv * @w.scale_inv + %b)  : bf16[B, 256]
 //   %m = grad_quantize %y, @g                %y itself: its gradient has been taken
 //
-// `derived @s_inv = reciprocal @s` (update.h). A multiplication by 1 / scale, per scale, after the sum: the dequantisation is folded into the GEMM, and every
-// rounding is still in the IR. So FP8 needs no kernel class of its own, and whatever runs plain FP8 tensors emulates
-// any recipe with the same values: the CPU, CUDA cores, tensor cores. `derived @w.fp8 = quantize(@w, @w.scale)` becomes
-// fp8_cast(@w, @w.scale).
+// `derived @s_inv = reciprocal @s` (update.h). A multiplication by 1 / scale, per scale, after the sum: the
+// dequantisation is folded into the GEMM, and every rounding is still in the IR. So FP8 needs no kernel class of its
+// own, and whatever runs plain FP8 tensors emulates any recipe with the same values: the CPU, CUDA cores, tensor cores.
+// `derived @w.fp8 = quantize(@w, @w.scale)` becomes fp8_cast(@w, @w.scale).
 #pragma once
 #include "passes/context.h"
 

@@ -32,8 +32,8 @@ std::string whyOwnKernel(const Sizes &sizes) {
   std::string text;
   for (const auto &[dim, what] : {std::pair{sizes.terms, "terms a sum"}, {sizes.columns, "columns"}}) {
     if (dim.divide(ir::kFp8Multiple)) continue;
-    text += (text.empty() ? "; an own kernel" : " or") + std::string(dim.isConstant() ? ", as " : " where ") + dim.str() +
-            " " + what + " are no multiple of " + std::to_string(ir::kFp8Multiple);
+    text += (text.empty() ? "; an own kernel" : " or") + std::string(dim.isConstant() ? ", as " : " where ") +
+            dim.str() + " " + what + " are no multiple of " + std::to_string(ir::kFp8Multiple);
   }
   return text;
 }

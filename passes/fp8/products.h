@@ -1,5 +1,5 @@
-// What `fusor explain MODEL --precision fp8 --rule gemm` lists: each product with its role, sizes and types, and why one
-// is not in FP8.
+// What `fusor explain MODEL --precision fp8 --rule gemm` lists: each product with its role, sizes and types, and why
+// one is not in FP8.
 //
 //   taken     gemm: forward, 32*B x 192 x 64, f8e4m3 x f8e4m3, fast accumulation
 //   refused   gemm: weight gradient, 96 x 64 x 32*B, f32: computes in f32, FP8 takes the place of bf16

@@ -45,8 +45,8 @@ bool readCopies(ir::Module &module, ir::Function &function) {
                        llvm::StringRef suffix) {
       ir::Value value = op->result(result);
       if (value.unused()) return;
-      value.replaceAllUsesWith(
-          function.read(derivedValue(module, by, sources, std::move(attrs), value.type(), llvm::Twine(param) + "." + suffix)));
+      value.replaceAllUsesWith(function.read(
+          derivedValue(module, by, sources, std::move(attrs), value.type(), llvm::Twine(param) + "." + suffix)));
     };
     if (op->is("cast"))
       replace(0, "cast", param, {{"to", op->attr<ir::DType>("to")}}, ir::name(op->attr<ir::DType>("to")));

@@ -167,7 +167,8 @@ llvm::Error CublasLt::describe(const GemmShape &s, const GemmBuffers &buffers, P
   }
   for (int i = 0; i < 2; ++i) // which of the two is which does not matter: the product is multiplied by both
     if (s.hasScale[i])
-      if (auto error = set(i ? kProductScaleB : kProductScaleA, &buffers.scales[i], sizeof(DevicePointer))) return error;
+      if (auto error = set(i ? kProductScaleB : kProductScaleA, &buffers.scales[i], sizeof(DevicePointer)))
+        return error;
   if (s.fastAccumulation) {
     int8_t on = 1;
     if (auto error = set(kProductFastAccumulation, &on, sizeof on)) return error;

@@ -205,6 +205,8 @@ private:
       code.function = function.get();
       code.reads = readsOf(*function);
       code.codes = std::move(codes[function->name()]);
+      noteOwnGemms(llvm::formatv("@{0}", function->name()), code.codes,
+                   [](const DeviceCode &step) { return step.whyOwn; });
       for (const DeviceCode &step : code.codes)
         if (step.runsOnHost())
           if (auto error = addFallback({llvm::formatv("@{0}: {1}", function->name(), step.name), step.whyHost}))
@@ -236,27 +238,28 @@ private:
     if (!made) return made.takeError();
     if (auto error = reserve(**made)) return error;
     bucket = std::move(*made);
-    countOwnGemms(code, *bucket);
+    noteOwnGemms(
+        llvm::formatv("@{0} with {1}", code.function->name(), bucketKey(symbols)), code.codes,
+        [&](const DeviceCode &step) { return step.gemm ? whySizesDoNotFit(*step.gemm, symbols) : std::string(); });
     ++plansBuilt_;
     peakBytes_ = std::max(peakBytes_, bucket->memory.peakBytes());
     return bucket.get();
   }
 
-  // Products that would be the library's with other sizes, said once a bucket.
-  void countOwnGemms(const FunctionCode &code, const DeviceBucket &bucket) {
+  // Products of which `why` gives a reason run as own kernels: counted, and said once.
+  template <typename Why> void noteOwnGemms(const std::string &where, llvm::ArrayRef<DeviceCode> codes, Why why) {
     unsigned own = 0, all = 0;
-    std::string why;
-    for (const DeviceCode &step : code.codes) {
-      if (!step.gemm) continue;
-      ++all;
-      if (&step.forSizes(bucket.symbols) == &step) continue;
-      if (own++ == 0) why = step.name + ": " + whySizesDoNotFit(*step.gemm, bucket.symbols);
+    std::string first;
+    for (const DeviceCode &step : codes) {
+      all += step.gemm || !step.whyOwn.empty();
+      std::string reason = why(step);
+      if (!reason.empty() && own++ == 0) first = step.name + ": " + reason;
     }
     if (own == 0) return;
     compileStats_.ownGemms += own;
-    compileStats_.notes.push_back(llvm::formatv("@{0} with {1}: {2} of {3} library products run as fusor's own kernels, "
-                                                "which are slower ({4})",
-                                                code.function->name(), bucketKey(bucket.symbols), own, all, why));
+    compileStats_.notes.push_back(llvm::formatv("{0}: {1} of {2} products run as fusor's own kernels, which are slower "
+                                                "than cuBLASLt's ({3})",
+                                                where, own, all, first));
   }
 
   llvm::Error reserve(const DeviceBucket &bucket) {

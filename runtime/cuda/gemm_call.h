@@ -7,8 +7,8 @@
 //   %h = linear %x, @w, bias = @b               D is %h, which is a result itself; the loop reads that
 //   %y = gelu %h
 //
-// With FP8 operands the call takes 1 / scale of each, where the product is multiplied by it next, and both lie along the
-// sum ("TN", see passes/fp8/tn.h):
+// With FP8 operands the call takes 1 / scale of each, where the product is multiplied by it next, and both lie along
+// the sum ("TN", see passes/fp8/tn.h):
 //
 //   %p = linear %q, @w.fp8 {out = f32}          A = %q, B = @w.fp8, both E4M3, or one of them E5M2
 //   %s = mul %p, @x.scale_inv
@@ -31,8 +31,8 @@ struct GemmCall {
   std::optional<unsigned> workspace; // workspace number
 };
 
-/// Why `target`'s cuBLASLt has no product of these operands, empty where it has: f32, bf16 or f16, both the same; or FP8
-/// where the device multiplies it.
+/// Why `target`'s cuBLASLt has no product of these operands, empty where it has: f32, bf16 or f16, both the same; or
+/// FP8 where the device multiplies it.
 std::string whyNoLibraryGemm(const codegen::ContractionPlan &plan, const ir::Target &target);
 
 /// FP8 rows are read 16 bytes at a time: why these sizes have no product, empty where they have one.

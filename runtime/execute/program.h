@@ -55,7 +55,7 @@ struct CompileStats {
   unsigned compiled = 0, fromCache = 0; // kernels
   double milliseconds = 0;
   unsigned timedGemms = 0;        // shapes whose algorithms were measured; 0 when all were known
-  unsigned ownGemms = 0;          // products of planned buckets that the library has only in other sizes
+  unsigned ownGemms = 0;          // products that the library does not have, or not in the sizes of a planned bucket
   std::vector<std::string> notes; // what the user should know: a cache that cannot be written, ...
 };
 

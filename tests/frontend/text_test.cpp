@@ -84,7 +84,7 @@ TEST(TextRoundTrip, Everything) {
   // The text above differs only in spacing and in what has a shorter spelling.
   EXPECT_NE(once.find("%z, %1 = fusion @add_gelu(%h = %y, @fc1.bias, %q.1 = %y) {kind = row} : "), std::string::npos)
       << once;
-  EXPECT_NE(once.find("  %q, %a = quantize %x, @x.scale {contract = 0}        : f8e4m3[B, 4] per tensor, f32[]\n"),
+  EXPECT_NE(once.find("  %q, %a = quantize %x, @x.scale {contract = 0}             : f8e4m3[B, 4] per tensor, f32[]\n"),
             std::string::npos)
       << once;
   EXPECT_NE(once.find("param @\"0 weird \\\"name\\\"\\x00\" : f32[] {init = constant(-1.0)}\n"), std::string::npos)

@@ -34,7 +34,8 @@ struct Product {
                        (isFast ? ", fast_accum = true" : "") + "}\n  %s = mul %p, %sx\n  %t = mul %s, %sw\n";
     if (hasBias) body += "  %c = cast %b {to = f32}\n  %u = add %t, %c\n";
     std::string sum = hasBias ? "%u" : "%t";
-    return body + (isWide ? "" : "  %y = cast " + sum + " {to = bf16}\n") + "  return " + (isWide ? sum : "%y") + "\n}\n";
+    return body + (isWide ? "" : "  %y = cast " + sum + " {to = bf16}\n") + "  return " + (isWide ? sum : "%y") +
+           "\n}\n";
   }
   std::string name() const {
     return (ir::name(x) + " x " + ir::name(w) + ", " + std::to_string(n) + " x " + std::to_string(k) +
@@ -99,7 +100,8 @@ void check(Program &program, const Product &p, int64_t b) {
 std::vector<Product> products() {
   using ir::DType;
   std::vector<Product> all;
-  for (auto [x, w] : {std::pair{DType::f8e4m3, DType::f8e4m3}, {DType::f8e5m2, DType::f8e4m3}, {DType::f8e4m3, DType::f8e5m2}})
+  for (auto [x, w] :
+       {std::pair{DType::f8e4m3, DType::f8e4m3}, {DType::f8e5m2, DType::f8e4m3}, {DType::f8e4m3, DType::f8e5m2}})
     for (bool isFast : {true, false})
       for (bool hasBias : {true, false})
         all.push_back({.x = x, .w = w, .n = 96, .k = 512, .hasBias = hasBias, .isWide = false, .isFast = isFast});

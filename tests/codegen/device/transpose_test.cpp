@@ -28,8 +28,8 @@ template <typename Element> void check(const char *kernel, long long rows, long 
   GuardedBuffer in = GuardedBuffer::of<Element>(values), out(kBatch * rows * columns * sizeof(Element));
   auto blocks = [&](long long size) { return static_cast<unsigned>((size + kSide - 1) / kSide); };
   unsigned grid = static_cast<unsigned>(kBatch) * blocks(rows) * blocks(columns);
-  ASSERT_EQ(
-      messageOf(module.run(kernel, {.grid = {grid}, .block = {256}}, in, out, rows, columns, inRow, inBatch)), "");
+  ASSERT_EQ(messageOf(module.run(kernel, {.grid = {grid}, .block = {256}}, in, out, rows, columns, inRow, inBatch)),
+            "");
   llvm::ArrayRef<Element> got = out.as<Element>();
   for (long long b = 0; b < kBatch; ++b)
     for (long long r = 0; r < rows; ++r)
@@ -39,8 +39,13 @@ template <typename Element> void check(const char *kernel, long long rows, long 
 }
 
 TEST(Transpose, EveryElement) {
-  for (auto [rows, columns, inRow] : {std::tuple{1, 5, 5}, {128, 128, 128}, {64, 256, 256}, {131, 37, 37},
-                                      {33, 130, 133}, {260, 12, 16}, {3, 129, 132}}) {
+  for (auto [rows, columns, inRow] : {std::tuple{1, 5, 5},
+                                      {128, 128, 128},
+                                      {64, 256, 256},
+                                      {131, 37, 37},
+                                      {33, 130, 133},
+                                      {260, 12, 16},
+                                      {3, 129, 132}}) {
     check<uint8_t>("bytes", rows, columns, inRow);
     check<uint16_t>("halves", rows, columns, inRow);
     check<uint32_t>("words", rows, columns, inRow);
