@@ -4,29 +4,57 @@
 
 namespace fusor::runtime {
 
-llvm::Error BucketRunner::run(DeviceBucket &bucket, llvm::StringRef function, std::vector<StepTime> &times) {
+namespace {
+// More than this is copied beside the graph: a step's tokens and its loss are less.
+constexpr int64_t kMostBytesInGraph = 1 << 20;
+} // namespace
+
+llvm::Error BucketRunner::run(DeviceBucket &bucket, HostSide *side, llvm::StringRef function,
+                              std::vector<StepTime> &times) {
   kernels_ = launches_ = bucket.launches.size();
-  if (options_.check) return runChecked(bucket, function);
-  bool timed = options_.profile;
-  if (!options_.graphs || bucket.hasHostSteps() || !bucket.ranOnce) {
+  bool timed = options_.profile, isLaunchByLaunch = !options_.graphs || bucket.hasHostSteps() || !bucket.ranOnce;
+  if (!options_.check && !isLaunchByLaunch && !timed && side && bucket.ioTotal <= kMostBytesInGraph)
+    return launchGraph(bucket, side, false);
+  if (auto error = copyInputs(bucket, side)) return error;
+  if (options_.check) {
+    if (auto error = runChecked(bucket, function)) return error;
+  } else if (isLaunchByLaunch) {
     bucket.ranOnce = true;
     if (auto error = putAll(bucket, timed, false)) return error;
-    return timed ? collectTimes(bucket, times) : llvm::Error::success();
+  } else if (auto error = launchGraph(bucket, nullptr, timed)) {
+    return error;
   }
-  CudaGraph &graph = timed ? bucket.timedGraph : bucket.graph;
+  if (timed && !options_.check)
+    if (auto error = collectTimes(bucket, times)) return error;
+  return copyResults(bucket, side);
+}
+
+llvm::Error BucketRunner::copyInputs(const DeviceBucket &bucket, const HostSide *side) {
+  return side ? stream_.upload(bucket.io.address(), side->memory.data(), bucket.inputTotal) : llvm::Error::success();
+}
+
+llvm::Error BucketRunner::copyResults(const DeviceBucket &bucket, const HostSide *side) {
+  if (!side) return llvm::Error::success();
+  return stream_.download(side->memory.data() + bucket.inputTotal, bucket.io.address() + bucket.inputTotal,
+                          bucket.ioTotal - bucket.inputTotal);
+}
+
+llvm::Error BucketRunner::launchGraph(DeviceBucket &bucket, HostSide *side, bool timed) {
+  CudaGraph &graph = timed ? bucket.timedGraph : side ? side->graph : bucket.graph;
   if (!graph) {
-    auto captured = capture(bucket, timed);
+    auto captured = capture(bucket, side, timed);
     if (!captured) return captured.takeError();
     graph = std::move(*captured);
   }
   launches_ = 1;
-  if (auto error = stream_.launch(graph)) return error;
-  return timed ? collectTimes(bucket, times) : llvm::Error::success();
+  return stream_.launch(graph);
 }
 
-llvm::Expected<CudaGraph> BucketRunner::capture(DeviceBucket &bucket, bool timed) {
+llvm::Expected<CudaGraph> BucketRunner::capture(DeviceBucket &bucket, const HostSide *side, bool timed) {
   if (auto error = stream_.beginCapture()) return error;
-  auto error = putAll(bucket, timed, true);
+  auto error = copyInputs(bucket, side);
+  if (!error) error = putAll(bucket, timed, true);
+  if (!error) error = copyResults(bucket, side);
   auto graph = stream_.endCapture();
   if (!error) return graph;
   llvm::consumeError(graph.takeError());

@@ -13,8 +13,9 @@ public:
       : context_(std::move(context)), stream_(stream), shared_(shared), options_(options) {}
 
   /// Puts all of it on the stream: the first time launch by launch, so that a failure names its kernel; later as one
-  /// graph. With options.profile it waits, and `times` has each launch. `function` is its name, for messages.
-  llvm::Error run(DeviceBucket &bucket, llvm::StringRef function, std::vector<StepTime> &times);
+  /// graph. The caller's inputs come from `side` and its results go there, unless it is null. With options.profile it
+  /// waits, and `times` has each launch. `function` is its name, for messages.
+  llvm::Error run(DeviceBucket &bucket, HostSide *side, llvm::StringRef function, std::vector<StepTime> &times);
 
   /// Of the last run: steps, and calls from the host.
   unsigned kernels() const { return kernels_; }
@@ -22,7 +23,10 @@ public:
 
 private:
   llvm::Error put(const DeviceBucket &bucket, const DeviceLaunch &launch);
-  llvm::Expected<CudaGraph> capture(DeviceBucket &bucket, bool timed);
+  llvm::Error copyInputs(const DeviceBucket &bucket, const HostSide *side);
+  llvm::Error copyResults(const DeviceBucket &bucket, const HostSide *side);
+  llvm::Error launchGraph(DeviceBucket &bucket, HostSide *side, bool timed);
+  llvm::Expected<CudaGraph> capture(DeviceBucket &bucket, const HostSide *side, bool timed);
   llvm::Error putAll(DeviceBucket &bucket, bool timed, bool inGraph);
   llvm::Error collectTimes(const DeviceBucket &bucket, std::vector<StepTime> &times);
   llvm::Error runChecked(const DeviceBucket &bucket, llvm::StringRef function);

@@ -76,8 +76,7 @@ public:
   llvm::Error finish(unsigned number, llvm::ArrayRef<TensorView> outputs) override {
     auto run = queue_.take(number);
     if (!run) return userError("run {0} was not started, or has been finished", number);
-    if (auto error = checkOutputs(*run->function, outputs, run->bucket->symbols))
-      return queue_.drop(*run), std::move(error);
+    if (auto error = checkOutputs(*run->function, outputs, run->bucket->symbols)) return error;
     if (auto error = context_->makeCurrent()) return error;
     return queue_.read(*run, outputs);
   }
@@ -86,17 +85,20 @@ public:
                                   const SymbolValues &symbols) override {
     auto bound = bindSymbols(name, inputs, symbols);
     if (!bound) return bound.takeError();
-    auto bucket = prepareRun(name, inputs, *bound);
+    auto bucket = prepareRun(name, *bound);
     if (!bucket) return bucket.takeError();
+    auto side = queue_.fill(**bucket, inputs);
+    if (!side) return side.takeError();
     auto begin = CudaEvent::create(context_, true);
     if (!begin) return begin.takeError();
     auto end = CudaEvent::create(context_, true);
     if (!end) return end.takeError();
-    constexpr unsigned kBefore = 2; // launch by launch, and the graph's first
+    constexpr unsigned kBefore = 2; // launch by launch, with the inputs, and the graph's first
     for (unsigned i = 0; i < kBefore + runs; ++i) {
       if (i == kBefore)
         if (auto error = stream_.record(*begin)) return error;
-      if (auto error = execute(functions_[name], **bucket)) return error;
+      if (i == 0) (*bucket)->ranOnce = false;
+      if (auto error = execute(functions_[name], **bucket, i == 0 ? *side : nullptr)) return error;
     }
     if (auto error = stream_.record(*end)) return error;
     if (auto error = stream_.synchronize("@" + name)) return error;
@@ -180,7 +182,7 @@ private:
   llvm::StringMap<FunctionCode> functions_, derived_; // the latter by "derive.NAME"
   DeviceState state_{*module_, context_, shared_};
   BucketRunner runner_{context_, stream_, shared_, options_};
-  RunQueue queue_{context_, stream_};
+  RunQueue queue_{context_};
   unsigned lastKernels_ = 0, lastLaunches_ = 0;
 
   llvm::Error computeDerived(llvm::ArrayRef<llvm::StringRef> names) {
@@ -189,7 +191,7 @@ private:
       auto bucket = bucketOf(code, options_.symbols);
       if (!bucket) return bucket.takeError();
       if (auto error = bind(**bucket)) return error;
-      return execute(code, **bucket);
+      return execute(code, **bucket, nullptr);
     });
   }
 
@@ -292,16 +294,18 @@ private:
 
   llvm::Expected<unsigned> startBound(llvm::StringRef name, llvm::ArrayRef<TensorView> inputs,
                                       const SymbolValues &bound) {
-    auto bucket = prepareRun(name, inputs, bound);
+    auto bucket = prepareRun(name, bound);
     if (!bucket) return bucket.takeError();
-    if (auto error = execute(functions_[name], **bucket)) return error;
+    auto side = queue_.fill(**bucket, inputs);
+    if (!side) return side.takeError();
+    const FunctionCode &code = functions_[name];
+    if (auto error = execute(code, **bucket, *side)) return error;
     lastKernels_ = runner_.kernels(), lastLaunches_ = runner_.launches();
-    return queue_.add(*functions_[name].function, **bucket);
+    return queue_.add(*code.function, **bucket, *side, stream_);
   }
 
-  // Its bucket with the inputs in it, and fresh derived values.
-  llvm::Expected<DeviceBucket *> prepareRun(llvm::StringRef name, llvm::ArrayRef<TensorView> inputs,
-                                            const SymbolValues &bound) {
+  // Its bucket, and fresh derived values.
+  llvm::Expected<DeviceBucket *> prepareRun(llvm::StringRef name, const SymbolValues &bound) {
     FunctionCode &code = functions_[name];
     if (options_.cancel && options_.cancel->load(std::memory_order_relaxed)) return llvm::make_error<CancelledError>();
     if (auto error = context_->makeCurrent()) return error;
@@ -309,12 +313,11 @@ private:
     if (!bucket) return bucket.takeError();
     if (auto error = computeDerived(code.reads)) return error;
     if (auto error = bind(**bucket)) return error;
-    if (auto error = queue_.upload(**bucket, inputs)) return error;
     return *bucket;
   }
 
-  llvm::Error execute(const FunctionCode &code, DeviceBucket &bucket) {
-    if (auto error = runner_.run(bucket, code.function->name(), times_))
+  llvm::Error execute(const FunctionCode &code, DeviceBucket &bucket, HostSide *side) {
+    if (auto error = runner_.run(bucket, side, code.function->name(), times_))
       return withPlan(std::move(error), bucket.memory);
     freshness_.ran(*code.function);
     return llvm::Error::success();

@@ -114,6 +114,7 @@ llvm::SmallVector<DevicePointer, 4> DeviceBucket::workspacesOf(const Step &step,
 llvm::Error DeviceBucket::bind(const CudaContextRef &context, const CudaStream &stream, const DeviceBuffers &shared,
                                llvm::ArrayRef<DeviceKernels::Kernel> kernels, GemmChooser *gemm) {
   graph = CudaGraph(), timedGraph = CudaGraph();
+  for (HostSide &side : sides) side.graph = CudaGraph();
   launches.clear(), gemms.clear();
   auto own = [&](DeviceMemory &held, int64_t bytes, llvm::StringRef purpose) -> llvm::Error {
     if (held || bytes == 0) return llvm::Error::success();
@@ -122,7 +123,10 @@ llvm::Error DeviceBucket::bind(const CudaContextRef &context, const CudaStream &
     held = std::move(*memory);
     return llvm::Error::success();
   };
-  if (auto error = own(io, ioTotal, "inputs and outputs")) return error;
+  if (!io && ioTotal > 0) {
+    if (auto error = own(io, ioTotal, "inputs and outputs")) return error;
+    if (auto error = stream.clear(io.address(), ioTotal)) return error; // what lies between them is copied too
+  }
   if (!constantMemory_ && !constants.empty()) {
     if (auto error = own(constantMemory_, constants.size(), "constants")) return error;
     if (auto error = stream.upload(constantMemory_.address(), constants.data(), constants.size())) return error;

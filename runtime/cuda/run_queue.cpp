@@ -1,45 +1,61 @@
 #include "runtime/cuda/run_queue.h"
-#include "llvm/ADT/ScopeExit.h"
 #include <cstring>
 
 namespace fusor::runtime {
 
-llvm::Error RunQueue::upload(const DeviceBucket &bucket, llvm::ArrayRef<TensorView> inputs) {
-  if (bucket.inputTotal == 0) return llvm::Error::success();
-  auto to = uploads_.fill(context_, bucket.inputTotal);
-  if (!to) return to.takeError();
+llvm::Expected<HostSide *> RunQueue::fill(DeviceBucket &bucket, llvm::ArrayRef<TensorView> inputs) {
+  if (bucket.ioTotal == 0) return nullptr;
+  HostSide &side = bucket.sides[bucket.turn ^= 1];
+  if (auto error = empty(bucket, side)) return error;
+  if (!side.memory) {
+    auto memory = PinnedMemory::allocate(context_, bucket.ioTotal);
+    if (!memory) return memory.takeError();
+    auto done = CudaEvent::create(context_, false);
+    if (!done) return done.takeError();
+    side.memory = std::move(*memory), side.done = std::move(*done);
+  }
   for (unsigned i = 0; i < inputs.size(); ++i)
-    std::memcpy(*to + bucket.inputOffsets[i], inputs[i].data, inputs[i].bytes());
-  return uploads_.send(stream_, bucket.io.address(), bucket.inputTotal);
+    std::memcpy(side.memory.data() + bucket.inputOffsets[i], inputs[i].data, inputs[i].bytes());
+  return &side;
 }
 
-llvm::Expected<unsigned> RunQueue::add(const ir::Function &function, const DeviceBucket &bucket) {
-  Unread run{&function, &bucket};
-  if (!bucket.outputOffsets.empty()) {
-    auto download = downloads_.fetch(context_, stream_, bucket.io.address() + bucket.inputTotal,
-                                     bucket.ioTotal - bucket.inputTotal);
-    if (!download) return download.takeError();
-    run.download = *download;
+// Until the device has read and written what it has to, and nobody's results are lost.
+llvm::Error RunQueue::empty(const DeviceBucket &bucket, HostSide &side) {
+  if (!side.isInFlight) return llvm::Error::success();
+  if (auto error = side.done.wait("an earlier run")) return error;
+  side.isInFlight = false;
+  for (auto &[number, run] : unread_) {
+    if (run.side != &side) continue;
+    run.kept.assign(side.memory.data() + bucket.inputTotal, side.memory.data() + bucket.ioTotal);
+    run.side = nullptr;
   }
-  unread_[++last_] = run;
+  return llvm::Error::success();
+}
+
+llvm::Expected<unsigned> RunQueue::add(const ir::Function &function, const DeviceBucket &bucket, HostSide *side,
+                                       const CudaStream &stream) {
+  if (side) {
+    if (auto error = stream.record(side->done)) return error;
+    side->isInFlight = true;
+  }
+  unread_[++last_] = {&function, &bucket, side, {}};
   return last_;
 }
 
 std::optional<RunQueue::Unread> RunQueue::take(unsigned number) {
   auto found = unread_.find(number);
   if (found == unread_.end()) return std::nullopt;
-  Unread run = found->second;
+  Unread run = std::move(found->second);
   unread_.erase(found);
   return run;
 }
 
 llvm::Error RunQueue::read(const Unread &run, llvm::ArrayRef<TensorView> outputs) {
-  if (!run.download) return llvm::Error::success();
-  auto release = llvm::make_scope_exit([&] { drop(run); });
-  auto from = downloads_.wait(*run.download, llvm::Twine("@") + run.function->name());
-  if (!from) return from.takeError();
+  if (run.side)
+    if (auto error = run.side->done.wait(llvm::Twine("@") + run.function->name())) return error;
+  const char *from = run.side ? run.side->memory.data() + run.bucket->inputTotal : run.kept.data();
   for (unsigned i = 0; i < outputs.size(); ++i)
-    std::memcpy(outputs[i].data, *from + (run.bucket->outputOffsets[i] - run.bucket->inputTotal), outputs[i].bytes());
+    std::memcpy(outputs[i].data, from + (run.bucket->outputOffsets[i] - run.bucket->inputTotal), outputs[i].bytes());
   return llvm::Error::success();
 }
 

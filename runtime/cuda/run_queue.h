@@ -1,7 +1,6 @@
 // Runs on their way: inputs go up, results come down, and nobody waits but who reads results.
 #pragma once
 #include "runtime/cuda/device_bucket.h"
-#include "runtime/cuda/transfer.h"
 #include "runtime/execute/tensor_view.h"
 
 namespace fusor::runtime {
@@ -12,29 +11,26 @@ public:
   struct Unread {
     const ir::Function *function = nullptr;
     const DeviceBucket *bucket = nullptr;
-    std::optional<unsigned> download = {}; // number in downloads_; none without results
+    HostSide *side = nullptr; // where its results arrive; null without results, or when they are in `kept`
+    std::vector<char> kept;
   };
 
-  RunQueue(CudaContextRef context, const CudaStream &stream) : context_(std::move(context)), stream_(stream) {}
+  explicit RunQueue(CudaContextRef context) : context_(std::move(context)) {}
 
-  /// Puts the copy of `inputs` to the device on the stream; their memory is the caller's again.
-  llvm::Error upload(const DeviceBucket &bucket, llvm::ArrayRef<TensorView> inputs);
-  /// Behind the launches of a run: puts the copy of its results on the stream. The run's number, from 1.
-  llvm::Expected<unsigned> add(const ir::Function &function, const DeviceBucket &bucket);
-  /// Takes run `number` out; none when it is not there.
+  /// The side of `bucket` that is next, with `inputs` in it: their memory is the caller's again. Waits only where both
+  /// sides are in flight; results that lie there unread are kept. Null where a run has neither inputs nor results.
+  llvm::Expected<HostSide *> fill(DeviceBucket &bucket, llvm::ArrayRef<TensorView> inputs);
+  /// Behind the copies and launches of a run. The run's number, from 1.
+  llvm::Expected<unsigned> add(const ir::Function &function, const DeviceBucket &bucket, HostSide *side,
+                               const CudaStream &stream);
+  /// Takes run `number` out; none when it is not there. Its results are given up with it.
   std::optional<Unread> take(unsigned number);
   /// Waits for a run that was taken, and copies its results.
   llvm::Error read(const Unread &run, llvm::ArrayRef<TensorView> outputs);
-  /// Gives up the results of a run that was taken.
-  void drop(const Unread &run) {
-    if (run.download) downloads_.release(*run.download);
-  }
 
 private:
+  llvm::Error empty(const DeviceBucket &bucket, HostSide &side);
   CudaContextRef context_;
-  const CudaStream &stream_;
-  UploadRing uploads_{2};
-  Downloads downloads_;
   std::map<unsigned, Unread> unread_;
   unsigned last_ = 0;
 };

@@ -1,5 +1,4 @@
 #include "runtime/cuda/transfer.h"
-#include "llvm/ADT/STLExtras.h"
 
 namespace fusor::runtime {
 
@@ -36,26 +35,6 @@ llvm::Error UploadRing::send(const CudaStream &stream, DevicePointer to, int64_t
   if (auto error = stream.upload(to, slot.memory.data(), bytes)) return error;
   slot.isInFlight = true;
   return stream.record(slot.copied);
-}
-
-llvm::Expected<unsigned> Downloads::fetch(const CudaContextRef &context, const CudaStream &stream, DevicePointer from,
-                                          int64_t bytes) {
-  auto free = llvm::find_if(slots_, [](const Slot &slot) { return slot.isFree; });
-  if (free == slots_.end()) {
-    slots_.emplace_back();
-    free = std::prev(slots_.end());
-  }
-  if (auto error = grow(context, free->memory, free->bytes, bytes, free->arrived)) return error;
-  if (auto error = stream.download(free->memory.data(), from, bytes)) return error;
-  if (auto error = stream.record(free->arrived)) return error;
-  free->isFree = false;
-  return static_cast<unsigned>(free - slots_.begin());
-}
-
-llvm::Expected<const char *> Downloads::wait(unsigned number, const llvm::Twine &what) const {
-  const Slot &slot = slots_[number];
-  if (auto error = slot.arrived.wait(what)) return error;
-  return slot.memory.data();
 }
 
 } // namespace fusor::runtime

@@ -360,7 +360,9 @@ TEST(CudaProgram, StartsStepsAheadOfTheirResults) {
       expected.push_back(step(waiting, sizes[i]));
       expectedCpu.push_back(step(cpu, sizes[i]));
     }
-    for (auto [program, losses] : {std::pair{&ahead, &expected}, {&cpu, &expectedCpu}}) {
+    // Read a step late, and after all have started: more are unread than there is pinned memory for.
+    for (auto [program, losses, late] :
+         {std::tuple{&ahead, &expected, 1}, {&ahead, &expected, 5}, {&cpu, &expectedCpu, 1}, {&cpu, &expectedCpu, 5}}) {
       if (auto error = program->initialize(3)) FAIL() << llvm::toString(std::move(error));
       std::vector<unsigned> started;
       int first = gpu.calls.size();
@@ -376,10 +378,10 @@ TEST(CudaProgram, StartsStepsAheadOfTheirResults) {
         Batch batch(sizes[i]);
         started.push_back(llvm::cantFail(program->start("train_step", batch.inputs())));
         std::fill(batch.x.begin(), batch.x.end(), 1e30f); // the inputs' memory is the caller's again
-        if (i > 0) read(started[i - 1]);
+        if (i >= late) read(started[i - late]);
       }
       EXPECT_LE(first, static_cast<int>(gpu.calls.size()));
-      read(started.back());
+      for (int i = 6 - late; i < 6; ++i) read(started[i]);
       EXPECT_EQ(got, *losses);
       auto twice = program->finish(started.back(), {});
       EXPECT_NE(llvm::toString(std::move(twice)).find("was not started, or has been finished"), std::string::npos);
