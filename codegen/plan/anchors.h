@@ -49,18 +49,18 @@ struct ScatterPlan {
   ir::Dim count, rows, columns;
 };
 
-/// The same loop body over many tensors (adamw with casts), one number from many tensors (global_norm), or the scales
-/// of many tensors (amax_update: inputs history, scale, amax; outputs history, scale, 1 / scale; one tensor is one
-/// history).
+/// The same loop body over many tensors (adamw with casts and amaxes), one number from many tensors (global_norm), or
+/// the scales of many tensors (amax_update: inputs history, scale, amax; outputs history, scale, 1 / scale; one tensor
+/// is one history).
 struct MultiTensorPlan {
   struct Tensor {
-    llvm::SmallVector<unsigned, 6> inputs;  // cluster inputs, in the order of the body's per-tensor inputs
+    llvm::SmallVector<unsigned, 6> inputs; // cluster inputs, in the order of the body's per-tensor inputs; scalars last
     llvm::SmallVector<unsigned, 6> outputs; // cluster outputs, in the order of the body's results
     ir::Dim elements;
   };
   /// One tensor's body: arguments are the per-tensor inputs, then the shared scalars. Absent for global_norm.
   FlatCluster body;
-  LoopPlan loop; // over [1, elements of the first tensor]; only its steps matter, not its domain
+  LoopPlan loop; // over the elements of the first tensor; only its steps matter, not its domain. Sums are the amaxes
   std::vector<Tensor> tensors;
   llvm::SmallVector<unsigned, 4> sharedInputs; // cluster inputs that every tensor reads: step, lr, grad_scale
   bool isGlobalNorm = false, isAmaxUpdate = false;

@@ -10,11 +10,13 @@ namespace {
 
 constexpr unsigned kFirstShared = 4; // adamw's operands from here on are scalars that all tensors share
 
-// One adamw and the casts of its new parameter: what is done to one tensor.
+// One adamw and what follows from its new parameter, casts and an amax: what is done to one tensor.
 struct Group {
   Op *adamw = nullptr;
-  llvm::SmallVector<Op *, 2> casts;
+  llvm::SmallVector<Op *, 2> followers;
 };
+
+bool canFollow(const Op &op) { return op.is("cast") || op.is("fp8_cast") || op.is("amax"); }
 
 llvm::Expected<std::vector<Group>> groupsOf(const Block &body) {
   std::vector<Group> groups;
@@ -24,8 +26,8 @@ llvm::Expected<std::vector<Group>> groupsOf(const Block &body) {
     if (op->is("adamw")) {
       groupOf[op] = groups.size();
       groups.push_back({op, {}});
-    } else if (Op *source = op->is("cast") ? op->operand(0u).op() : nullptr; source && groupOf.count(source)) {
-      groups[groupOf[source]].casts.push_back(op);
+    } else if (Op *source = canFollow(*op) ? op->operand(0u).op() : nullptr; source && groupOf.count(source)) {
+      groups[groupOf[source]].followers.push_back(op);
     } else {
       return opError("{0} is no part of a multi-tensor kernel", op->name());
     }
@@ -38,16 +40,25 @@ std::string signature(const Group &group) {
   std::string text;
   for (Value operand : group.adamw->operands()) text += operand ? name(operand.dtype()).str() + " " : "- ";
   for (const Attrs::Entry &entry : group.adamw->attrs().entries()) text += entry.name + "=" + str(entry.value) + " ";
-  for (Op *cast : group.casts)
-    text += llvm::formatv("{0}:{1} ", cast->operand(0u).index(), name(cast->result().dtype())).str();
+  for (Op *op : group.followers)
+    text += llvm::formatv("{0}:{1}:{2} ", op->name(), op->operand(0u).index(), name(op->result().dtype())).str();
   return text;
 }
 
 llvm::SmallVector<Value, 4> resultsOf(const Group &group) {
   llvm::SmallVector<Value, 4> results;
   for (Value v : group.adamw->results()) results.push_back(v);
-  for (Op *cast : group.casts) results.push_back(cast->result());
+  for (Op *op : group.followers) results.push_back(op->result());
   return results;
+}
+
+// What a tensor has for itself: adamw's first operands, then the scales of its casts.
+llvm::SmallVector<Value, 6> inputsOf(const Group &group) {
+  llvm::SmallVector<Value, 6> inputs;
+  for (unsigned i = 0; i < kFirstShared; ++i) inputs.push_back(group.adamw->operand(i));
+  for (Op *op : group.followers)
+    if (op->is("fp8_cast") && !llvm::is_contained(inputs, op->operand(1))) inputs.push_back(op->operand(1));
+  return inputs;
 }
 
 // Updates that differ in nothing but history length and dtype.
@@ -96,12 +107,15 @@ llvm::Expected<MultiTensorPlan> planMultiTensor(const Op &fusion) {
 
   const Group &first = groups->front();
   llvm::SmallVector<Value, 8> inputs; // per-tensor inputs, then the shared scalars
-  for (Value operand : first.adamw->operands())
-    if (operand) inputs.push_back(operand);
-  for (unsigned i = kFirstShared; i < first.adamw->operands().size(); ++i)
-    if (Value shared = first.adamw->operand(i)) plan.sharedInputs.push_back(shared.index());
+  for (Value input : inputsOf(first)) inputs.push_back(input);
+  for (unsigned i = kFirstShared; i < first.adamw->operands().size(); ++i) {
+    Value shared = first.adamw->operand(i);
+    if (!shared) continue;
+    inputs.push_back(shared);
+    plan.sharedInputs.push_back(shared.index());
+  }
   llvm::SmallVector<Op *, 4> ops{first.adamw};
-  ops.append(first.casts.begin(), first.casts.end());
+  ops.append(first.followers.begin(), first.followers.end());
   auto flat = flatten(ops, inputs, resultsOf(first));
   if (!flat) return flat.takeError();
   plan.body = std::move(*flat);
@@ -115,9 +129,9 @@ llvm::Expected<MultiTensorPlan> planMultiTensor(const Op &fusion) {
       return opError("adamw of {0} differs from the others in more than its shape", group.adamw->operand(0u).name());
     MultiTensorPlan::Tensor tensor;
     tensor.elements = group.adamw->operand(0u).type().elements();
-    for (unsigned i = 0; i < kFirstShared; ++i) {
-      if (!group.adamw->operand(i).isArgument()) return opError("adamw reads its tensors from memory");
-      tensor.inputs.push_back(group.adamw->operand(i).index());
+    for (Value input : inputsOf(group)) {
+      if (!input.isArgument()) return opError("adamw reads its tensors from memory");
+      tensor.inputs.push_back(input.index());
     }
     for (unsigned i = kFirstShared; i < group.adamw->operands().size(); ++i)
       if (group.adamw->operand(i) != first.adamw->operand(i))

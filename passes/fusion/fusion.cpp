@@ -109,15 +109,28 @@ private:
     for (unsigned other : graph_.neighbours(c.a)) consider(std::min(c.a, other), std::max(c.a, other));
   }
 
-  // All adamw ops that differ in nothing but shape, each with the casts of its new parameter, become one cluster, and
-  // all amax_updates of one recipe.
+  // The adamw whose new parameter is all that `ops` read, if they are what its kernel can do besides: casts, and on a
+  // GPU FP8 casts and amaxes.
+  Op *updateBefore(llvm::ArrayRef<Op *> ops) const {
+    Op *update = nullptr;
+    for (Op *op : ops) {
+      bool isFp8 = op->is("fp8_cast") || op->is("amax");
+      if (!op->is("cast") && !(isFp8 && context_.options().target.kind == DeviceKind::cuda)) return nullptr;
+      Op *from = op->operand(0u).op();
+      if (!from || !from->is("adamw") || op->operand(0u) != from->result(0) || (update && from != update))
+        return nullptr;
+      update = from;
+    }
+    return update;
+  }
+
+  // All adamw ops that differ in nothing but shape, each with what follows from its new parameter, become one cluster,
+  // and all amax_updates of one recipe.
   void gatherMultiTensor() {
     for (unsigned id : graph_.ids()) {
-      Op *cast = graph_.ops(id).front();
-      if (graph_.ops(id).size() != 1 || !cast->is("cast")) continue;
-      Op *from = ClusterGraph::producer(cast->operand(0u));
-      if (from && from->is("adamw") && cast->operand(0u).op() == from && context_.spend("fusion"))
-        graph_.merge(*graph_.clusterOf(from), id);
+      Op *update = updateBefore(graph_.ops(id));
+      if (update && !graph_.wouldCycle(*graph_.clusterOf(update), id) && context_.spend("fusion"))
+        graph_.merge(*graph_.clusterOf(update), id);
     }
     llvm::MapVector<std::string, unsigned, std::map<std::string, unsigned>> leader;
     for (unsigned id : graph_.ids()) {
@@ -128,6 +141,7 @@ private:
         key = llvm::formatv("{0} {1} {2}", first.name(), str(first.attrValue("algo")), str(first.attrValue("margin")));
       for (Op *op : graph_.ops(id)) {
         if (op->is("amax_update")) break; // their dtypes may differ
+        key += " ";
         key += op->name().str();
         for (const Attrs::Entry &entry : op->attrs().entries()) key += " " + entry.name + "=" + str(entry.value);
         for (Value operand : op->operands()) key += operand ? " " + name(operand.dtype()).str() : " -";

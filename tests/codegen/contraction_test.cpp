@@ -221,6 +221,38 @@ func @f(%ga: f32[70, 60], %gb: f32[3], %gc: f32[1], %gd: f32[4097], %m: f32[70, 
   EXPECT_TRUE(found) << "the three f32 tensors are not one kernel";
 }
 
+// A weight's FP8 copy and its amax come with its update.
+TEST(MultiTensor, AdamWWithFp8Copies) {
+  KernelChecker checker;
+  checker.add(R"(
+param @a.weight : f32[70, 60]
+param @b.weight : f32[3]
+state @a.scale : f32[]
+state @b.scale : f32[]
+func @f(%ga: f32[70, 60], %gb: f32[3], %m: f32[70, 60], %mb: f32[3], %step: f32[], %lr: f32[]) -> f32[70, 60], f32[70, 60], f32[70, 60], f8e4m3[70, 60], f32[], f32[3], f32[3], f32[3], f8e4m3[3], f32[] {
+  %one = constant {value = 1.0}
+  %sq = mul %step, %step
+  %count = add %sq, %one
+  %va = mul %m, %m
+  %vb = mul %mb, %mb
+  %pa, %ma1, %va1 = adamw @a.weight, %ga, %m, %va, %count, %lr
+  %pb, %mb1, %vb1 = adamw @b.weight, %gb, %mb, %vb, %count, %lr
+  %qa = fp8_cast %pa, @a.scale
+  %aa = amax %pa
+  %qb = fp8_cast %pb, @b.scale
+  %ab = amax %pb
+  return %pa, %ma1, %va1, %qa, %aa, %pb, %mb1, %vb1, %qb, %ab
+})");
+  checker.run();
+  std::vector<std::string> names;
+  for (const auto *kernels : checker.kernels())
+    for (const auto &fusion : kernels->fusions)
+      for (const auto &kernel : fusion.set.kernels)
+        if (fusion.set.table) names.push_back(kernel.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"adamw_fp8_cast_amax__f32_70_60_chunks",
+                                             "adamw_fp8_cast_amax__f32_70_60_finish"}));
+}
+
 TEST(Movement, Copies) {
   KernelChecker checker;
   for (const char *type : {"f32", "bf16", "i64", "i1"})

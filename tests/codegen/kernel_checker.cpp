@@ -26,6 +26,7 @@ std::unique_ptr<Module> parseOrFail(llvm::StringRef text) {
 
 void fuse(Module &module) {
   passes::PassOptions options;
+  options.target.kind = DeviceKind::cuda;
   passes::PassContext context(options);
   if (auto error = passes::runPasses(module, {"layout", "fusion"}, context))
     ADD_FAILURE() << llvm::toString(std::move(error));
