@@ -49,9 +49,19 @@ struct TensorTable {
   struct Tensor {
     std::vector<Pointer> pointers; // one per operand of the body, the same count for all tensors
     ir::Dim elements;
+    int64_t columns = 0; // of a matrix in tiles
   };
   std::vector<Tensor> tensors;
-  int64_t chunkElements = 0; // a block's share; the grid is the sum over tensors of ceil(elements / chunkElements)
+  int64_t chunkElements = 0; // a block's share; the grid is the sum over tensors of chunks()
+  int64_t tileSide = 0;      // matrices in tiles of side x side; behind the sizes stand the tensors' columns
+
+  /// Of tensor `t`, which has `elements`.
+  int64_t chunks(size_t t, int64_t elements) const {
+    auto ceilDiv = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
+    if (tileSide == 0) return ceilDiv(elements, chunkElements);
+    int64_t columns = tensors[t].columns;
+    return ceilDiv(elements / columns, tileSide) * ceilDiv(columns, tileSide);
+  }
 };
 
 /// Input `input` may be the same buffer as output `output`: each thread reads its element before it writes it.

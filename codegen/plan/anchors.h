@@ -57,7 +57,12 @@ struct MultiTensorPlan {
     llvm::SmallVector<unsigned, 6> inputs; // cluster inputs, in the order of the body's per-tensor inputs; scalars last
     llvm::SmallVector<unsigned, 6> outputs; // cluster outputs, in the order of the body's results
     ir::Dim elements;
+    // Of a matrix whose FP8 casts are results transposed too, in the order of `turned`; rows and columns are multiples
+    // of 4.
+    llvm::SmallVector<unsigned, 1> turnedOutputs = {};
+    int64_t columns = 0;
   };
+  llvm::SmallVector<unsigned, 1> turned; // which results of the body
   /// One tensor's body: arguments are the per-tensor inputs, then the shared scalars. Absent for global_norm.
   FlatCluster body;
   LoopPlan loop; // over the elements of the first tensor; only its steps matter, not its domain. Sums are the amaxes
@@ -96,6 +101,8 @@ llvm::Expected<ContractionPlan> planContraction(const FlatCluster &cluster);
 llvm::Expected<AttentionPlan> planAttention(const FlatCluster &cluster);
 llvm::Expected<ScatterPlan> planScatter(const FlatCluster &cluster);
 llvm::Expected<MultiTensorPlan> planMultiTensor(const ir::Op &fusion);
+/// A transpose of an FP8 cast that a multi-tensor kernel can store beside the cast.
+bool isTurnedCast(const ir::Op &op);
 llvm::Expected<MovementPlan> planMovement(const FlatCluster &cluster);
 /// Where the whole of `plan` is one transpose of matrices.
 std::optional<TransposePlan> planTranspose(const MovementPlan &plan);

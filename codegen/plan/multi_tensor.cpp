@@ -10,10 +10,12 @@ namespace {
 
 constexpr unsigned kFirstShared = 4; // adamw's operands from here on are scalars that all tensors share
 
-// One adamw and what follows from its new parameter, casts and an amax: what is done to one tensor.
+// One adamw and what follows from its new parameter, casts and an amax, and FP8 casts transposed: what is done to one
+// tensor.
 struct Group {
   Op *adamw = nullptr;
   llvm::SmallVector<Op *, 2> followers;
+  llvm::SmallVector<Op *, 1> turned;
 };
 
 bool canFollow(const Op &op) { return op.is("cast") || op.is("fp8_cast") || op.is("amax"); }
@@ -25,14 +27,27 @@ llvm::Expected<std::vector<Group>> groupsOf(const Block &body) {
     if (op->def().isTerminator) continue;
     if (op->is("adamw")) {
       groupOf[op] = groups.size();
-      groups.push_back({op, {}});
+      groups.push_back({op, {}, {}});
     } else if (Op *source = canFollow(*op) ? op->operand(0u).op() : nullptr; source && groupOf.count(source)) {
       groups[groupOf[source]].followers.push_back(op);
+    } else if (Op *cast = isTurnedCast(*op) ? op->operand(0u).op()->operand(0u).op() : nullptr;
+               cast && groupOf.count(cast)) {
+      groups[groupOf[cast]].turned.push_back(op);
     } else {
       return opError("{0} is no part of a multi-tensor kernel", op->name());
     }
   }
   return groups;
+}
+
+// Numbers among resultsOf().
+llvm::SmallVector<unsigned, 1> turnedOf(const Group &group) {
+  llvm::SmallVector<unsigned, 1> numbers;
+  for (const Op *op : group.turned) {
+    auto at = llvm::find(group.followers, op->operand(0u).op());
+    numbers.push_back(group.adamw->resultCount() + (at - group.followers.begin()));
+  }
+  return numbers;
 }
 
 // Tensors are updated by one kernel when only their shapes differ.
@@ -42,6 +57,7 @@ std::string signature(const Group &group) {
   for (const Attrs::Entry &entry : group.adamw->attrs().entries()) text += entry.name + "=" + str(entry.value) + " ";
   for (Op *op : group.followers)
     text += llvm::formatv("{0}:{1}:{2} ", op->name(), op->operand(0u).index(), name(op->result().dtype())).str();
+  for (unsigned number : turnedOf(group)) text += llvm::formatv("turned:{0} ", number).str();
   return text;
 }
 
@@ -90,6 +106,13 @@ llvm::Expected<MultiTensorPlan> planAmaxUpdates(const Block &body) {
 
 } // namespace
 
+// Four elements are a word of bytes both ways.
+bool isTurnedCast(const Op &op) {
+  if (!op.is("transpose") || !op.operand(0u).op() || !op.operand(0u).op()->is("fp8_cast")) return false;
+  if (op.attr<std::vector<int64_t>>("perm") != std::vector<int64_t>{1, 0}) return false;
+  return llvm::all_of(op.result().shape(), [](const Dim &d) { return d.isConstant() && d.value() % 4 == 0; });
+}
+
 llvm::Expected<MultiTensorPlan> planMultiTensor(const Op &fusion) {
   const Block &body = *fusion.body();
   MultiTensorPlan plan;
@@ -122,6 +145,7 @@ llvm::Expected<MultiTensorPlan> planMultiTensor(const Op &fusion) {
   auto loop = planLoop(plan.body);
   if (!loop) return loop.takeError();
   plan.loop = std::move(*loop);
+  plan.turned = turnedOf(first);
 
   auto yielded = body.terminator()->operands();
   for (const Group &group : *groups) {
@@ -136,10 +160,21 @@ llvm::Expected<MultiTensorPlan> planMultiTensor(const Op &fusion) {
     for (unsigned i = kFirstShared; i < group.adamw->operands().size(); ++i)
       if (group.adamw->operand(i) != first.adamw->operand(i))
         return opError("the tensors of a multi-tensor kernel share step, learning rate and gradient scale");
-    for (Value result : resultsOf(group)) {
+    auto numberOf = [&](Value result) -> llvm::Expected<unsigned> {
       auto it = llvm::find(yielded, result);
       if (it == yielded.end()) return opError("a result of adamw is not stored");
-      tensor.outputs.push_back(it - yielded.begin());
+      return it - yielded.begin();
+    };
+    for (Value result : resultsOf(group)) {
+      auto number = numberOf(result);
+      if (!number) return number.takeError();
+      tensor.outputs.push_back(*number);
+    }
+    for (Op *op : group.turned) {
+      auto number = numberOf(op->result());
+      if (!number) return number.takeError();
+      tensor.turnedOutputs.push_back(*number);
+      tensor.columns = op->result().shape()[0].value();
     }
     plan.tensors.push_back(std::move(tensor));
   }

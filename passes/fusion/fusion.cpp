@@ -110,12 +110,13 @@ private:
   }
 
   // The adamw whose new parameter is all that `ops` read, if they are what its kernel can do besides: casts, and on a
-  // GPU FP8 casts and amaxes.
+  // GPU FP8 casts, their transposes and amaxes.
   Op *updateBefore(llvm::ArrayRef<Op *> ops) const {
     Op *update = nullptr;
     for (Op *op : ops) {
-      bool isFp8 = op->is("fp8_cast") || op->is("amax");
+      bool isFp8 = op->is("fp8_cast") || op->is("amax") || codegen::isTurnedCast(*op);
       if (!op->is("cast") && !(isFp8 && context_.options().target.kind == DeviceKind::cuda)) return nullptr;
+      if (op->is("transpose")) op = op->operand(0u).op();
       Op *from = op->operand(0u).op();
       if (!from || !from->is("adamw") || op->operand(0u) != from->result(0) || (update && from != update))
         return nullptr;

@@ -179,10 +179,12 @@ llvm::Error DeviceBucket::bindTables(llvm::ArrayRef<DevicePointer> at, const Cud
         words.push_back(at[(pointer.isOutput ? step.outputs : step.inputs)[pointer.index]]);
       }
     for (const auto &tensor : table.tensors) words.push_back(evaluated(tensor.elements, symbols));
+    if (table.tileSide)
+      for (const auto &tensor : table.tensors) words.push_back(tensor.columns);
     uint64_t chunks = 0;
     words.push_back(0);
-    for (const auto &tensor : table.tensors)
-      words.push_back(chunks += llvm::divideCeil(evaluated(tensor.elements, symbols), table.chunkElements));
+    for (size_t t = 0; t < table.tensors.size(); ++t)
+      words.push_back(chunks += table.chunks(t, evaluated(table.tensors[t].elements, symbols)));
   }
   tableOf_.clear();
   if (words.empty()) {
@@ -211,7 +213,8 @@ llvm::Error DeviceBucket::bindStep(unsigned number, llvm::ArrayRef<DevicePointer
   }
   auto workspaces = workspacesOf(step, shared);
   uint64_t tensors = code.set.table ? code.set.table->tensors.size() : 0;
-  uint64_t columns = tensors ? code.set.table->tensors.front().pointers.size() : 0;
+  uint64_t columns = tensors ? code.set.table->tensors.front().pointers.size() : 0; // of the table
+  uint64_t sizes = tensors && code.set.table->tileSide ? 2 : 1;
   for (unsigned i = 0; i < code.kernels.size(); ++i) {
     const codegen::Kernel &kernel = code.set.kernels[i];
     if (kernel.skipWhereAliased) {
@@ -237,7 +240,7 @@ llvm::Error DeviceBucket::bindStep(unsigned number, llvm::ArrayRef<DevicePointer
       case Kind::symbol: launch.arguments.push_back(evaluated(Dim::symbol(arg.symbol), symbols)); break;
       case Kind::tablePointers: launch.arguments.push_back(tableOf_[number]); break;
       case Kind::tableSizes: launch.arguments.push_back(tableOf_[number] + 8 * columns * tensors); break;
-      case Kind::tableChunks: launch.arguments.push_back(tableOf_[number] + 8 * (columns + 1) * tensors); break;
+      case Kind::tableChunks: launch.arguments.push_back(tableOf_[number] + 8 * (columns + sizes) * tensors); break;
       case Kind::tableCount: launch.arguments.push_back(tensors); break;
       }
     }

@@ -253,6 +253,48 @@ func @f(%ga: f32[70, 60], %gb: f32[3], %m: f32[70, 60], %mb: f32[3], %step: f32[
                                              "adamw_fp8_cast_amax__f32_70_60_finish"}));
 }
 
+// And the transposed copy, through tiles: matrices that are no multiple of one.
+TEST(MultiTensor, AdamWWithFp8CopiesBothWays) {
+  KernelChecker checker;
+  checker.add(R"(
+param @a.weight : f32[68, 136]
+param @b.weight : f32[128, 64]
+param @c.weight : f32[4, 8]
+state @a.scale : f32[]
+state @b.scale : f32[]
+state @c.scale : f32[]
+func @f(%ga: f32[68, 136], %gb: f32[128, 64], %gc: f32[4, 8], %ma: f32[68, 136], %mb: f32[128, 64], %mc: f32[4, 8], %step: f32[], %lr: f32[]) -> f32[68, 136], f32[68, 136], f32[68, 136], f8e4m3[68, 136], f32[], f8e4m3[136, 68], f32[128, 64], f32[128, 64], f32[128, 64], f8e4m3[128, 64], f32[], f8e4m3[64, 128], f32[4, 8], f32[4, 8], f32[4, 8], f8e4m3[4, 8], f32[], f8e4m3[8, 4] {
+  %one = constant {value = 1.0}
+  %sq = mul %step, %step
+  %count = add %sq, %one
+  %va = mul %ma, %ma
+  %vb = mul %mb, %mb
+  %vc = mul %mc, %mc
+  %pa, %ma1, %va1 = adamw @a.weight, %ga, %ma, %va, %count, %lr
+  %pb, %mb1, %vb1 = adamw @b.weight, %gb, %mb, %vb, %count, %lr
+  %pc, %mc1, %vc1 = adamw @c.weight, %gc, %mc, %vc, %count, %lr
+  %qa = fp8_cast %pa, @a.scale
+  %aa = amax %pa
+  %ta = transpose %qa {perm = [1, 0]}
+  %qb = fp8_cast %pb, @b.scale
+  %ab = amax %pb
+  %tb = transpose %qb {perm = [1, 0]}
+  %qc = fp8_cast %pc, @c.scale
+  %ac = amax %pc
+  %tc = transpose %qc {perm = [1, 0]}
+  return %pa, %ma1, %va1, %qa, %aa, %ta, %pb, %mb1, %vb1, %qb, %ab, %tb, %pc, %mc1, %vc1, %qc, %ac, %tc
+})");
+  checker.run();
+  unsigned kernels = 0;
+  for (const auto *all : checker.kernels())
+    for (const auto &fusion : all->fusions)
+      if (fusion.set.table) {
+        kernels += fusion.set.kernels.size();
+        EXPECT_EQ(fusion.set.table->tileSide, 64);
+      }
+  EXPECT_EQ(kernels, 2u);
+}
+
 TEST(Movement, Copies) {
   KernelChecker checker;
   for (const char *type : {"f32", "bf16", "i64", "i1"})

@@ -181,7 +181,7 @@ public:
         case KernelArg::Kind::tableSizes: values.push_back(&pointers[1]); break;
         case KernelArg::Kind::tableChunks: values.push_back(&pointers[2]); break;
         case KernelArg::Kind::tableCount:
-          numbers[a] = static_cast<long long>(table.sizes.size());
+          numbers[a] = static_cast<long long>(fusion_.set.table->tensors.size());
           values.push_back(&numbers[a]);
           break;
         }
@@ -218,9 +218,10 @@ private:
             reinterpret_cast<uint64_t>(pointer.isOutput ? out[pointer.index]->data() : in[pointer.index].data());
       }
       table.sizes.push_back(*tensors[t].elements.evaluate(symbols_));
-      int64_t chunk = fusion_.set.table->chunkElements;
-      table.chunks.push_back(table.chunks.back() + (table.sizes.back() + chunk - 1) / chunk);
+      table.chunks.push_back(table.chunks.back() + fusion_.set.table->chunks(t, table.sizes.back()));
     }
+    if (fusion_.set.table->tileSide)
+      for (const auto &tensor : tensors) table.sizes.push_back(tensor.columns);
     return table;
   }
 
