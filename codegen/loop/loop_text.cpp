@@ -179,6 +179,13 @@ void LoopText::prepare(const LoopStep &step) {
   keys_[step.result.def()] = key;
 }
 
+// Then the store rounds it: instructions that make FP8 are slow, and undoing them is slower.
+bool LoopText::isOnlyStored(Value v) const {
+  auto reads = [&](const LoopStep &step) { return step.op && llvm::is_contained(step.op->operands(), v); };
+  return llvm::none_of(plan_.main, reads) && llvm::none_of(plan_.finish, reads) &&
+         llvm::none_of(plan_.sums, [&](const RowsSum &sum) { return sum.of == v; });
+}
+
 void LoopText::compute(const LoopStep &step) {
   Value v = step.result;
   DType type = typeOf(v);
@@ -211,6 +218,7 @@ void LoopText::compute(const LoopStep &step) {
   case LoopStep::Kind::formula: {
     llvm::SmallVector<ScalarOperand, 4> operands;
     for (Value operand : step.op->operands()) operands.push_back({spell(operand), operand.dtype()});
+    if (step.op->is("cast") && isFp8(type) && isOnlyStored(v)) return define(v, type, operands[0].text);
     k_.use("math.cuh");
     return define(v, type, formulaText(*step.op, operands, w(), k_.names()));
   }
