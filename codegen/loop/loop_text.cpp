@@ -41,7 +41,8 @@ int vectorWidth(const LoopPlan &plan, const KernelBuilder &k) {
   };
   for (const LoopStep &step : plan.main)
     if (step.kind == LoopStep::Kind::load) consider(step.access, step.span, step.result.dtype());
-  for (const LoopStore &store : plan.stores) consider(store.access, store.span, store.value.dtype());
+  for (const LoopStore &store : plan.stores)
+    if (!store.isTransposed) consider(store.access, store.span, store.value.dtype());
   return std::min<int>(width, std::max(1, std::min(8, 16 / static_cast<int>(smallest))));
 }
 
