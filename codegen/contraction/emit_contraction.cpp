@@ -21,7 +21,7 @@ public:
 
   llvm::Error write() {
     const LoopPlan &epilogue = plan_.epilogue;
-    if (!epilogue.sums.empty() && !isOneSum()) return writeThroughMemory();
+    if ((!epilogue.sums.empty() && !isOneSum()) || epilogue.hasTransposedStore()) return writeThroughMemory();
     findInPlace(body_, epilogue, set_);
     keepOperands();
     LoopJob job{body_, epilogue, set_};

@@ -127,6 +127,21 @@ __device__ inline u32 bf16Pair(float low, float high) {
 }
 #endif
 
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+#define FUSOR_HAS_FP8_PAIRS
+// Two floats rounded into two FP8 bytes, saturating, in one instruction.
+__device__ inline u16 e4m3Pair(float low, float high) {
+  u16 pair;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(high), "f"(low));
+  return pair;
+}
+__device__ inline u16 e5m2Pair(float low, float high) {
+  u16 pair;
+  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(high), "f"(low));
+  return pair;
+}
+#endif
+
 // ---- anything -> storage -------------------------------------------------------------------------------------------
 // convert<T>(v): v is what load() gives for some storage type. One rounding; double -> small format goes through float
 // (two roundings), as it does in the IR's reference.
@@ -199,21 +214,29 @@ template <> struct Converter<f16> {
 
 template <> struct Converter<f8e4m3> {
   template <class V> static __device__ inline f8e4m3 from(V value) {
+#ifdef FUSOR_HAS_FP8_PAIRS
+    return f8e4m3{(u8)e4m3Pair((float)value, 0.0f)};
+#else
     u32 bits = floatBits((float)value), magnitude = bits & 0x7fffffffu;
     u8 sign = (u8)((bits >> 24) & 0x80u);
     if (magnitude > 0x7f800000u) return f8e4m3{(u8)(sign | 0x7fu)};
     u32 encoded = encodeMagnitude<4, 3>(magnitude);
     return f8e4m3{(u8)(sign | (encoded > 0x7eu ? 0x7eu : encoded))};
+#endif
   }
 };
 
 template <> struct Converter<f8e5m2> {
   template <class V> static __device__ inline f8e5m2 from(V value) {
+#ifdef FUSOR_HAS_FP8_PAIRS
+    return f8e5m2{(u8)e5m2Pair((float)value, 0.0f)};
+#else
     u32 bits = floatBits((float)value), magnitude = bits & 0x7fffffffu;
     u8 sign = (u8)((bits >> 24) & 0x80u);
     if (magnitude > 0x7f800000u) return f8e5m2{(u8)(sign | 0x7fu)};
     u32 encoded = encodeMagnitude<5, 2>(magnitude);
     return f8e5m2{(u8)(sign | (encoded > 0x7bu ? 0x7bu : encoded))};
+#endif
   }
 };
 

@@ -37,7 +37,8 @@ template <class T, int kCount> __device__ inline bool vectorAligned(const void *
 template <class T, int kCount> union VectorBits {
   VectorOf<T, kCount> words[VectorWord<T, kCount>::kWords];
   T elements[kCount];
-  u32 pairs[(kCount + 1) / 2]; // of bf16: element 2i in the low half
+  u32 pairs[(kCount + 1) / 2];     // of bf16: element 2i in the low half
+  u16 bytePairs[(kCount + 1) / 2]; // of FP8: likewise
 };
 
 template <class T, int kCount>
@@ -65,6 +66,19 @@ template <int kCount> __device__ inline void pack(VectorBits<bf16, kCount> &raw,
 #pragma unroll
   for (int i = 0; i < kCount / 2; ++i) raw.pairs[i] = bf16Pair(values[2 * i], values[2 * i + 1]);
   if (kCount % 2) raw.elements[kCount - 1] = convert<bf16>(values[kCount - 1]);
+}
+#endif
+
+#ifdef FUSOR_HAS_FP8_PAIRS
+template <int kCount> __device__ inline void pack(VectorBits<f8e4m3, kCount> &raw, const float (&values)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount / 2; ++i) raw.bytePairs[i] = e4m3Pair(values[2 * i], values[2 * i + 1]);
+  if (kCount % 2) raw.elements[kCount - 1] = convert<f8e4m3>(values[kCount - 1]);
+}
+template <int kCount> __device__ inline void pack(VectorBits<f8e5m2, kCount> &raw, const float (&values)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount / 2; ++i) raw.bytePairs[i] = e5m2Pair(values[2 * i], values[2 * i + 1]);
+  if (kCount % 2) raw.elements[kCount - 1] = convert<f8e5m2>(values[kCount - 1]);
 }
 #endif
 

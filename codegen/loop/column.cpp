@@ -1,7 +1,9 @@
 // Sums over rows without reductions over columns: bias gradients, sums of whole tensors. A block owns a tile of columns
 // and a chunk of rows. Its warps have all columns of the tile and every eighth row each, so reads coalesce and many
-// rows are on their way at once; at the end they add up what they have.
+// rows are on their way at once; at the end they add up what they have. Transposed results are gathered in a tile of
+// the same rows and columns, with or without sums.
 #include "codegen/loop/emit_loop.h"
+#include "codegen/loop/transposed_stores.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -13,7 +15,8 @@ using namespace ir;
 namespace {
 
 constexpr unsigned kColumnWarps = 8;
-constexpr unsigned kResidentBlocks = 4; // half of the threads that fit, each with all loads of a row on their way
+constexpr int64_t kMostTileBytes = 36 * 1024; // of transposed results: 64 neighbours in memory of each column, or more
+constexpr unsigned kResidentBlocks = 4;       // half of the threads that fit, each with all loads of a row on their way
 
 // Rows of a chunk: wide matrices make enough blocks by their columns, and have fewer partial sums for it.
 int64_t chunkRowsFor(const Dim &columns, int64_t tileColumns) {
@@ -25,24 +28,31 @@ int64_t chunkRowsFor(const Dim &columns, int64_t tileColumns) {
 class ColumnWriter {
 public:
   explicit ColumnWriter(LoopJob &job)
-      : job_(job), plan_(job.plan), k_(job.body, job.set, "rows"), text_(k_, plan_, vectorWidth(plan_, k_)) {}
+      : job_(job), plan_(job.plan), k_(job.body, job.set, job.plan.sums.empty() ? "" : "rows"),
+        text_(k_, plan_, vectorWidth(plan_, k_)), tileColumns_(32 * text_.width()), chunkRows_(chooseChunkRows()),
+        transposed_(k_, plan_, chunkRows_, tileColumns_, text_.width()) {}
 
   void write() {
     job_.prepare(k_, text_);
-    k_.use("partials.cuh");
+    if (!plan_.sums.empty()) k_.use("partials.cuh");
     for (const RowsSum &sum : plan_.sums) hasScalars_ |= sum.span == Span::scalar && !isRow(sum.of);
-    tileColumns_ = 32 * text_.width();
-    chunkRows_ = chunkRowsFor(plan_.columns, tileColumns_);
     tiles_ = Count::ceilDiv(plan_.columns, tileColumns_);
     chunks_ = Count::ceilDiv(plan_.rows, chunkRows_);
     // A sum of everything has a part for each block, the others one for each chunk.
     Count scalarParts = hasScalars_ ? chunks_ * tiles_ : chunks_;
     addPartials(scalarParts);
     writeKernel();
-    emitFinish(job_, chunks_, scalarParts);
+    if (!plan_.sums.empty()) emitFinish(job_, chunks_, scalarParts);
   }
 
 private:
+  int64_t chooseChunkRows() const {
+    int64_t rows = chunkRowsFor(plan_.columns, tileColumns_);
+    if (plan_.hasTransposedStore()) rows = std::max<int64_t>(rows, 64);
+    while (TransposedStores::bytesOf(plan_, rows, tileColumns_, text_.width()) > kMostTileBytes) rows /= 2;
+    return rows;
+  }
+
   bool isRow(Value v) const { return spanOf(v) == Span::row; }
   Span spanOf(Value v) const {
     return llvm::find_if(plan_.main, [&](const LoopStep &s) { return s.result == v; })->span;
@@ -79,6 +89,10 @@ private:
              text_.width() > 1 ? " * " + std::to_string(text_.width()) : "");
     w().line("const i64 firstRow = chunk * {0}, endRow = firstRow + {0} < {1} ? firstRow + {0} : {1};", chunkRows_,
              rows);
+    if (!transposed_.empty()) {
+      w().raw("extern __shared__ __align__(16) u8 tileMemory[];");
+      transposed_.declare(w(), "tileMemory");
+    }
     for (const LoopStep &step : plan_.main) text_.prepare(step);
     for (const RowsSum &sum : plan_.sums) {
       std::string base = sum.result.name().empty() ? sum.op->name().str() : sum.result.name().str();
@@ -102,7 +116,8 @@ private:
         steps([](Span span) { return span == Span::full || span == Span::row; }, "load", false);
       }
     }
-    w().raw("// store, partial sums of this chunk of rows");
+    if (!transposed_.empty()) transposed_.store(w(), "firstRow", "endRow", "tile * " + std::to_string(tileColumns_));
+    if (!plan_.sums.empty()) w().raw("// store, partial sums of this chunk of rows");
     for (unsigned i = 0; i < plan_.sums.size(); ++i) {
       const RowsSum &sum = plan_.sums[i];
       std::string partials = job_.partials(k_, i, false);
@@ -123,6 +138,7 @@ private:
         {.grid = chunks_ * tiles_,
          .block = 32 * kColumnWarps,
          .note = llvm::formatv("a warp has {0} columns of {1} rows", tileColumns_, chunkRows_ / kColumnWarps).str(),
+         .sharedBytes = static_cast<unsigned>(transposed_.bytes()),
          .blocksTogether = kResidentBlocks});
   }
 
@@ -172,11 +188,18 @@ private:
       if (store.span == Span::column) once.emplace(w().block("if (chunk == 0 && warp == 0)"));
       if (store.span == Span::row) once.emplace(w().block("if (c == 0)"));
       if (store.span == Span::scalar) once.emplace(w().block("if (chunk == 0 && warp == 0 && c == 0)"));
-      if (text_.isWide(store.span))
+      if (store.isTransposed)
+        putTransposed(store, text_.isWide(store.span) ? arrays[store.value.def()] : text_.spell(store.value));
+      else if (text_.isWide(store.span))
         text_.storeArray(store, arrays[store.value.def()]);
       else
         text_.storeScalar(store);
     }
+  }
+
+  void putTransposed(const LoopStore &store, llvm::StringRef value) {
+    transposed_.put(w(), store, "(int)(row - firstRow)",
+                    text_.width() > 1 ? "lane * " + std::to_string(text_.width()) : "lane", value);
   }
 
   CodeWriter &w() { return k_.code(); }
@@ -185,8 +208,9 @@ private:
   const LoopPlan &plan_;
   KernelBuilder k_;
   LoopText text_;
+  const int64_t tileColumns_, chunkRows_;
+  TransposedStores transposed_;
   bool hasScalars_ = false;
-  int64_t tileColumns_ = 32, chunkRows_ = 64;
   Count tiles_ = 1, chunks_ = 1;
   std::vector<std::string> running_;
 };

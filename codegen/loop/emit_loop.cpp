@@ -10,12 +10,12 @@ llvm::Error emitLoop(const FusionBody &body, const LoopPlan &plan, const Target 
   for (Value argument : body.block().arguments())
     if (argument.type().granularity != Granularity::none || argument.dtype() == DType::f8e8m0)
       return opError("no kernel reads {0}", argument.type().str());
-  LoopJob job{body, plan, set, target.tier != ArchTier::simt, product};
+  LoopJob job{body, plan, set, target.tier, product};
   findInPlace(body, plan, set);
   switch (plan.kind()) {
   case ClusterKind::row: emitRow(job); break;
   case ClusterKind::column: emitColumn(job); break;
-  default: emitPointwise(job); break;
+  default: plan.hasTransposedStore() ? emitColumn(job) : emitPointwise(job); break;
   }
   return llvm::Error::success();
 }

@@ -2,7 +2,9 @@
 //
 //   pointwise.cpp   no reductions: a flat loop over the elements, several neighbours a thread
 //   row.cpp         reductions over columns: a warp or a block a row, values in registers where they fit
-//   column.cpp      sums over rows only: a thread keeps its columns' sums over a chunk of rows
+//   column.cpp      sums over rows only: a thread keeps its columns' sums over a chunk of rows; also what has a
+//   transposed
+//                   result, with tiles of rows and columns
 //   finish.cpp      partial sums of chunks -> sums, and what follows from them: the second kernel of row and column
 #pragma once
 #include "codegen/loop/loop_text.h"
@@ -29,7 +31,7 @@ struct LoopJob {
   const FusionBody &body;
   const LoopPlan &plan;
   KernelSet &set;
-  bool hasAsyncCopies = false; // cp.async
+  ir::ArchTier tier = ir::ArchTier::simt;
   std::optional<ProductPlace> product = std::nullopt;
   unsigned firstPartials = 0; // workspace of sum 0
   void prepare(KernelBuilder &k, LoopText &text) const;

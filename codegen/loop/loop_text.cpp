@@ -41,7 +41,8 @@ int vectorWidth(const LoopPlan &plan, const KernelBuilder &k) {
   };
   for (const LoopStep &step : plan.main)
     if (step.kind == LoopStep::Kind::load) consider(step.access, step.span, step.result.dtype());
-  for (const LoopStore &store : plan.stores) consider(store.access, store.span, store.value.dtype());
+  for (const LoopStore &store : plan.stores)
+    if (!store.isTransposed) consider(store.access, store.span, store.value.dtype());
   return std::min<int>(width, std::max(1, std::min(8, 16 / static_cast<int>(smallest))));
 }
 
@@ -179,6 +180,13 @@ void LoopText::prepare(const LoopStep &step) {
   keys_[step.result.def()] = key;
 }
 
+// Then the store rounds it: instructions that make FP8 are slow, and undoing them is slower.
+bool LoopText::isOnlyStored(Value v) const {
+  auto reads = [&](const LoopStep &step) { return step.op && llvm::is_contained(step.op->operands(), v); };
+  return llvm::none_of(plan_.main, reads) && llvm::none_of(plan_.finish, reads) &&
+         llvm::none_of(plan_.sums, [&](const RowsSum &sum) { return sum.of == v; });
+}
+
 void LoopText::compute(const LoopStep &step) {
   Value v = step.result;
   DType type = typeOf(v);
@@ -211,6 +219,7 @@ void LoopText::compute(const LoopStep &step) {
   case LoopStep::Kind::formula: {
     llvm::SmallVector<ScalarOperand, 4> operands;
     for (Value operand : step.op->operands()) operands.push_back({spell(operand), operand.dtype()});
+    if (step.op->is("cast") && isFp8(type) && isOnlyStored(v)) return define(v, type, operands[0].text);
     k_.use("math.cuh");
     return define(v, type, formulaText(*step.op, operands, w(), k_.names()));
   }

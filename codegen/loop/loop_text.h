@@ -84,6 +84,7 @@ private:
   }
   std::string pointer(const Access &access);
   void define(ir::Value v, ir::DType type, std::string text);
+  bool isOnlyStored(ir::Value v) const;
   ir::DType typeOf(ir::Value v) const { return v.dtype(); }
 
   KernelBuilder &k_;

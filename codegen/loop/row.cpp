@@ -7,10 +7,12 @@
 //   sweep 1  what needs those; accumulates the next reductions, ...
 //
 // With sums over rows a block takes a chunk of rows and its threads keep running sums of their columns; where warps
-// have rows of their own, they add up at the end.
+// have rows of their own, they add up at the end. With transposed results a chunk is one or more tiles of rows, whose
+// columns the block stores.
 #include "codegen/loop/emit_loop.h"
 #include "codegen/loop/row_schedule.h"
 #include "codegen/loop/row_shape.h"
+#include "codegen/loop/transposed_stores.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -26,8 +28,8 @@ public:
   explicit RowWriter(LoopJob &job)
       : job_(job), plan_(job.plan), k_(job.body, job.set, job.plan.sums.empty() ? "" : "rows"),
         text_(k_, plan_, vectorWidth(plan_, k_)),
-        shape_(
-            rowShape(plan_, text_.width(), job.hasAsyncCopies, [this](const Access &a) { return text_.isVector(a); })),
+        shape_(rowShape(plan_, text_.width(), job.tier, [this](const Access &a) { return text_.isVector(a); })),
+        transposed_(k_, plan_, shape_.tileRows, plan_.hasTransposedStore() ? plan_.columns.value() : 0, text_.width()),
         schedule_(plan_, shape_.isPersistent, shape_.usesRing) {}
 
   void write() {
@@ -88,21 +90,24 @@ private:
     return false;
   }
 
+  // A block has several rows, not one a unit.
+  bool hasChunks() const { return !plan_.sums.empty() || !transposed_.empty(); }
+
   void writeKernel() {
     std::string rows = k_.dim(plan_.rows);
-    if (shape_.isWarp && plan_.sums.empty())
+    if (shape_.isWarp && !hasChunks())
       w().line("const i64 row = (i64)blockIdx.x * {0} + threadIdx.x / 32; // a warp a row", shape_.warps);
     else
-      w().line("const i64 {0} = blockIdx.x;{1}", plan_.sums.empty() ? "row" : "chunk",
+      w().line("const i64 {0} = blockIdx.x;{1}", hasChunks() ? "chunk" : "row",
                shape_.isWarp ? "" : " // a block a row");
-    if (shape_.isWarp && !plan_.sums.empty())
+    if (shape_.isWarp && hasChunks())
       w().raw("const int warp = threadIdx.x / 32, thread = threadIdx.x % 32; // a warp a row");
     else
       w().raw(shape_.isWarp ? "const int thread = threadIdx.x % 32;" : "const int thread = threadIdx.x;");
     for (const LoopStep &step : plan_.main) text_.prepare(step);
     std::string note = shape_.isWarp ? "a warp a row" : "a block a row";
     Count grid = plan_.rows;
-    if (plan_.sums.empty()) {
+    if (!hasChunks()) {
       if (shape_.isWarp) {
         w().line("if (row >= {0}) return; // whole warps", rows);
         grid = Count::ceilDiv(plan_.rows, shape_.warps);
@@ -114,20 +119,13 @@ private:
       writeRow();
       storeSums();
     } else {
-      if (!shape_.chunkRows) {
-        w().line("const i64 firstRow = {0} * chunk / gridDim.x, endRow = {0} * (chunk + 1) / gridDim.x;", rows);
-      } else {
-        w().line("const i64 firstRow = chunk * {0};", *shape_.chunkRows);
-        w().line("const i64 endRow = firstRow + {0} < {1} ? firstRow + {0} : {1};", *shape_.chunkRows, rows);
-      }
+      chunkOfRows(rows);
       startSums();
-      if (shape_.usesRing) startRing();
-      {
-        auto loop = shape_.isWarp ? w().block("for (i64 row = firstRow + warp; row < endRow; row += {0})", shape_.warps)
-                                  : w().block("for (i64 row = firstRow; row < endRow; ++row)");
-        writeRow();
-        if (shape_.usesRing) w().raw("stage ^= 1;");
-      }
+      startMemory();
+      if (shape_.tileRows && !shape_.chunkRows)
+        tilesOfRows();
+      else
+        overRows("firstRow", "endRow");
       storeSums();
       note += ", ";
       if (shape_.chunkRows) note += std::to_string(*shape_.chunkRows / (shape_.isWarp ? shape_.warps : 1)) + " rows ";
@@ -137,11 +135,55 @@ private:
     note += shape_.usesRing       ? "; rows come through shared memory"
             : shape_.isPersistent ? "; the row stays in registers"
                                   : "; a row is read once a sweep";
+    if (shape_.tileRows) note += llvm::formatv("; transposed in tiles of {0} rows", shape_.tileRows).str();
     k_.finish({.grid = grid,
                .block = static_cast<unsigned>(shape_.blockThreads()),
                .note = note,
-               .sharedBytes = static_cast<unsigned>(ringBytes_),
+               .sharedBytes = static_cast<unsigned>(sharedBytes_),
                .blocksTogether = shape_.blocksTogether});
+  }
+
+  // Which rows a block has. With tiles, whole ones.
+  void chunkOfRows(const std::string &rows) {
+    if (shape_.chunkRows) {
+      w().line("const i64 firstRow = chunk * {0};", *shape_.chunkRows);
+      w().line("const i64 endRow = firstRow + {0} < {1} ? firstRow + {0} : {1};", *shape_.chunkRows, rows);
+    } else if (shape_.tileRows) {
+      w().line("const i64 tiles = ({0} + {1}) / {2}; // of {2} rows", rows, shape_.tileRows - 1, shape_.tileRows);
+      w().line("const i64 firstRow = tiles * chunk / gridDim.x * {0}, endTile = tiles * (chunk + 1) / gridDim.x * {0};",
+               shape_.tileRows);
+      w().line("const i64 endRow = endTile < {0} ? endTile : {0};", rows);
+    } else {
+      w().line("const i64 firstRow = {0} * chunk / gridDim.x, endRow = {0} * (chunk + 1) / gridDim.x;", rows);
+    }
+  }
+
+  // Dynamic shared memory: rows on their way, then tiles.
+  void startMemory() {
+    if (shape_.usesRing || !transposed_.empty()) w().raw("extern __shared__ __align__(16) u8 rowMemory[];");
+    if (shape_.usesRing) startRing();
+    if (transposed_.empty()) return;
+    transposed_.declare(w(), sharedBytes_ ? "rowMemory + " + std::to_string(sharedBytes_) : "rowMemory");
+    sharedBytes_ += transposed_.bytes();
+  }
+
+  void tilesOfRows() {
+    auto tiles = w().block("for (i64 tileRow = firstRow; tileRow < endRow; tileRow += {0})", shape_.tileRows);
+    w().line("const i64 tileEnd = tileRow + {0} < endRow ? tileRow + {0} : endRow;", shape_.tileRows);
+    overRows("tileRow", "tileEnd");
+    w().raw("__syncthreads(); // the tile is free for the next rows");
+  }
+
+  void overRows(const std::string &first, const std::string &end) {
+    tileRow_ = first;
+    {
+      auto loop = shape_.isWarp
+                      ? w().block("for (i64 row = {0} + warp; row < {1}; row += {2})", first, end, shape_.warps)
+                      : w().block("for (i64 row = {0}; row < {1}; ++row)", first, end);
+      writeRow();
+      if (shape_.usesRing) w().raw("stage ^= 1;");
+    }
+    if (!transposed_.empty()) transposed_.store(w(), first, end, "");
   }
 
   void writeRow() {
@@ -184,12 +226,11 @@ private:
 
   void startRing() {
     k_.use("row_ring.cuh");
-    w().raw("extern __shared__ __align__(16) u8 rowMemory[];");
     for (const LoopStep *step : fullLoads(plan_)) {
       std::string ring = k_.names().make(identifierFrom(step->result.name()) + "_rows");
       w().line("const RowRing<{0}, {1}, {2}, {3}> {4}(rowMemory{5});", storageType(step->result.dtype()), text_.width(),
-               shape_.turns, shape_.blockThreads(), ring, ringBytes_ ? " + " + std::to_string(ringBytes_) : "");
-      ringBytes_ += 2 * byteSize(step->result.dtype()) * text_.width() * shape_.turns * shape_.blockThreads();
+               shape_.turns, shape_.blockThreads(), ring, sharedBytes_ ? " + " + std::to_string(sharedBytes_) : "");
+      sharedBytes_ += 2 * byteSize(step->result.dtype()) * text_.width() * shape_.turns * shape_.blockThreads();
       rings_[step] = ring;
     }
     for (const LoopStep *step : rowLoads()) {
@@ -198,7 +239,8 @@ private:
       next_[step] = next;
     }
     if (shape_.isWarp) // in the end the warps' sums meet in the same memory
-      ringBytes_ = std::max(ringBytes_, shape_.blockThreads() * shape_.turns * text_.width() * mostAccumulatorBytes());
+      sharedBytes_ =
+          std::max(sharedBytes_, shape_.blockThreads() * shape_.turns * text_.width() * mostAccumulatorBytes());
     w().raw("int stage = 0;");
     w().line("const i64 first = firstRow{0};", shape_.isWarp ? " + warp" : "");
     fetch("first", "0");
@@ -376,7 +418,10 @@ private:
       if (!variesOverColumns(store.span) || schedule_.outputSweep(store.value) != at) continue;
       std::optional<CodeWriter::Block> once;
       if (store.span == Span::column) once.emplace(w().block("if (row == 0)"));
-      if (text_.isWide(store.span))
+      if (store.isTransposed)
+        transposed_.put(w(), store, "(int)(row - " + tileRow_ + ")", "c",
+                        text_.isWide(store.span) ? arrays[store.value.def()] : text_.spell(store.value));
+      else if (text_.isWide(store.span))
         text_.storeArray(store, arrays[store.value.def()]);
       else
         text_.storeScalar(store);
@@ -446,6 +491,7 @@ private:
   }
 
   void storeSums() {
+    if (plan_.sums.empty()) return;
     w().raw("// store, partial sums of this chunk of rows");
     for (unsigned i = 0; i < plan_.sums.size(); ++i) {
       const RowsSum &sum = plan_.sums[i];
@@ -481,8 +527,10 @@ private:
   LoopText text_;
   CodeWriter *writer_ = &k_.code(); // where lines go now
   const RowShape shape_;
+  TransposedStores transposed_;
   const RowSchedule schedule_;
-  int64_t ringBytes_ = 0; // of dynamic shared memory
+  int64_t sharedBytes_ = 0; // of dynamic shared memory
+  std::string tileRow_;     // the first row of the tile
   llvm::DenseMap<const LoopStep *, std::string> rings_, next_;
   std::vector<std::string> running_; // variables of plan_.sums
 };

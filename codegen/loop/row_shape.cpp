@@ -1,4 +1,5 @@
 #include "codegen/loop/row_shape.h"
+#include "codegen/loop/transposed_stores.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace fusor::codegen {
@@ -19,21 +20,30 @@ constexpr unsigned kBlocksOfManyElements = 3;
 constexpr int64_t kMostRingBytes = 96 * 1024, kMostSumsBesideRing = 72;
 constexpr int64_t kRingThreads = 256, kRingThreadsTogether = 512;
 constexpr int64_t kMostChunks = 256;
+// Rows of a tile whose columns are stored: 32 neighbours are a sector of memory. Two blocks share 227 KB on sm_90, one
+// has 99 KB on others.
+constexpr int64_t kTileRows = 32, kFewestTileRows = 16, kTileWarps = 8;
+constexpr int64_t kMostTileBytes = 68 * 1024, kMostBytes = 97 * 1024, kMostBytesOnSm90 = 112 * 1024;
+constexpr int64_t kMostWarpColumnsWithTiles = 2048;
 
 int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 struct Chooser {
   const LoopPlan &plan;
   int width;
-  bool hasAsyncCopies;
+  ArchTier tier;
   llvm::function_ref<bool(const Access &)> isVector;
   RowShape shape = {};
+  int64_t ringBytes = 0; // of the last canUseRing
 
   RowShape choose() {
     shape.isPersistent = plan.columns.isConstant() && plan.columns.value() <= kMostPersistentColumns;
     int64_t columns = shape.isPersistent ? std::max<int64_t>(plan.columns.value(), 1) : kMostPersistentColumns;
-    shape.isWarp = shape.isPersistent && columns <= kMostWarpColumns && chooseWarps(columns / 32);
+    bool onlyTiles = plan.hasTransposedStore() && !columnSums(plan);
+    int64_t mostWarpColumns = onlyTiles ? kMostWarpColumnsWithTiles : kMostWarpColumns;
+    shape.isWarp = shape.isPersistent && columns <= mostWarpColumns && chooseWarps(columns / 32);
     if (!shape.isWarp) chooseThreads(columns);
+    if (plan.hasTransposedStore()) chooseTile(columns);
     if (shape.usesRing) shape.blocksTogether = kRingThreadsTogether / shape.blockThreads();
     shape.turns = ceilDiv(columns, shape.threads * width);
     shape.isRagged = columns % (shape.threads * width) != 0;
@@ -47,6 +57,7 @@ struct Chooser {
       shape.usesRing = true, shape.warps = kRingThreads / 32;
       return true;
     }
+    if (plan.hasTransposedStore() && !columnSums(plan)) shape.warps = kTileWarps;
     int64_t elements = each * (static_cast<int64_t>(fullLoads(plan).size()) + columnSums(plan));
     if (elements > kMostElements && columnSums(plan)) shape.blocksTogether = kBlocksOfManyElements;
     return elements <= (columnSums(plan) ? kMostElementsWithSums : kMostElements);
@@ -63,28 +74,40 @@ struct Chooser {
     shape.threads = std::clamp<int64_t>(ceilDiv(ceilDiv(columns, each), 32) * 32, 64, 512);
   }
 
-  // Blocks of `threads` that hold `elements` of each full input.
-  bool canUseRing(int64_t threads, int64_t elements) const {
+  // Whether blocks of `threads` can hold `elements` of each full input, and a tile of transposed results beside them.
+  bool canUseRing(int64_t threads, int64_t elements) {
     auto loads = fullLoads(plan);
-    if (!shape.isPersistent || !columnSums(plan) || !hasAsyncCopies || loads.empty()) return false;
-    int64_t vectors = ceilDiv(elements, threads * width), bytes = 0;
+    if (!shape.isPersistent || !columnSums(plan) || tier == ArchTier::simt || loads.empty()) return false;
+    int64_t vectors = ceilDiv(elements, threads * width);
+    ringBytes = 0;
     for (const LoopStep *step : loads) {
       int64_t vectorBytes = byteSize(step->result.dtype()) * width;
       if (step->access.gather || !isVector(step->access) || vectorBytes % 16 != 0) return false;
-      bytes += 2 * vectors * threads * vectorBytes;
+      ringBytes += 2 * vectors * threads * vectorBytes;
     }
-    return bytes <= kMostRingBytes && columnSums(plan) * vectors * width <= kMostSumsBesideRing;
+    return ringBytes <= kMostRingBytes &&
+           ringBytes + TransposedStores::bytesOf(plan, kFewestTileRows, plan.columns.value(), width) <= mostBytes() &&
+           columnSums(plan) * vectors * width <= kMostSumsBesideRing;
+  }
+  int64_t mostBytes() const { return tier == ArchTier::sm90a ? kMostBytesOnSm90 : kMostBytes; }
+
+  void chooseTile(int64_t columns) {
+    int64_t most = shape.usesRing ? mostBytes() - ringBytes : kMostTileBytes;
+    shape.tileRows = TransposedStores::bytesOf(plan, kTileRows, columns, width) <= most ? kTileRows : kFewestTileRows;
   }
 
   void chooseChunks(int64_t columns) {
-    if (plan.sums.empty()) return;
+    if (plan.sums.empty() && !shape.tileRows) return;
     // As many chunks as fill a large device, in which rows are shared out evenly: what a chunk costs, its partial sums
     // of columns, does not grow with the rows.
     if (columnSums(plan)) {
-      shape.chunks = Count::ceilDiv(plan.rows, shape.isWarp ? shape.warps : 4).atMost(kMostChunks);
+      int64_t fewestRows = shape.tileRows ? shape.tileRows : shape.isWarp ? shape.warps : 4;
+      shape.chunks = Count::ceilDiv(plan.rows, fewestRows).atMost(kMostChunks);
       return;
     }
-    int64_t rows = shape.isWarp ? 4 * shape.warps : std::clamp<int64_t>(kMostPersistentColumns / columns, 1, 4);
+    int64_t rows = shape.tileRows ? shape.tileRows
+                   : shape.isWarp ? 4 * shape.warps
+                                  : std::clamp<int64_t>(kMostPersistentColumns / columns, 1, 4);
     shape.chunkRows = shape.isPersistent ? rows : 1;
     shape.chunks = Count::ceilDiv(plan.rows, *shape.chunkRows);
   }
@@ -103,9 +126,8 @@ int64_t columnSums(const LoopPlan &plan) {
   return llvm::count_if(plan.sums, [](const RowsSum &sum) { return sum.span == Span::column; });
 }
 
-RowShape rowShape(const LoopPlan &plan, int width, bool hasAsyncCopies,
-                  llvm::function_ref<bool(const Access &)> isVector) {
-  return Chooser{plan, width, hasAsyncCopies, isVector}.choose();
+RowShape rowShape(const LoopPlan &plan, int width, ArchTier tier, llvm::function_ref<bool(const Access &)> isVector) {
+  return Chooser{plan, width, tier, isVector}.choose();
 }
 
 } // namespace fusor::codegen

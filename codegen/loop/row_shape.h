@@ -4,9 +4,11 @@
 //   a block a row     wider, or columns that are a symbol
 //   sums over rows    a block goes through a chunk of rows; with sums of columns the next row comes through shared
 //                     memory while this one is worked on
+//   transposed results  a block goes through tiles of rows, and stores the columns of each
 #pragma once
 #include "codegen/emit/count.h"
 #include "codegen/plan/loop.h"
+#include "ir/types/target.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace fusor::codegen {
@@ -19,8 +21,9 @@ struct RowShape {
   int64_t threads = 32;             // of the unit that has a row
   int64_t warps = 4;                // of a block, where a warp has a row
   int64_t turns = 1;                // vectors of a thread in a row
-  std::optional<int64_t> chunkRows; // with sums of scalars alone
-  Count chunks = 1;                 // of rows, with sums
+  std::optional<int64_t> chunkRows; // without sums of columns
+  Count chunks = 1;                 // of rows, with sums or transposed results
+  int64_t tileRows = 0;             // with transposed results
   unsigned blocksTogether = 0;      // on one multiprocessor at least
   int64_t blockThreads() const { return isWarp ? 32 * warps : threads; }
 };
@@ -30,7 +33,7 @@ llvm::SmallVector<const LoopStep *, 8> fullLoads(const LoopPlan &plan);
 int64_t columnSums(const LoopPlan &plan);
 
 /// `width`: columns of a thread at a time. `isVector`: whether an access is one of `width` aligned neighbours.
-RowShape rowShape(const LoopPlan &plan, int width, bool hasAsyncCopies,
+RowShape rowShape(const LoopPlan &plan, int width, ir::ArchTier tier,
                   llvm::function_ref<bool(const Access &)> isVector);
 
 } // namespace fusor::codegen

@@ -1,5 +1,6 @@
 #include "codegen/multi_tensor/emit_multi_tensor.h"
 #include "codegen/emit/literal.h"
+#include "codegen/emit/scalar_text.h"
 #include "codegen/multi_tensor/chunk.h"
 #include <cmath>
 

@@ -7,15 +7,28 @@ using namespace ir;
 
 namespace {
 
-// A library's FP8 product is in memory, and a loop behind it may add up all of it (an amax). In a kernel that has the
-// product in registers that sum would send it through memory.
+// A library's FP8 product is in memory, and a loop behind it may add up all of it (an amax) or transpose it. In a
+// kernel that has the product in registers that would send it through memory.
 llvm::Expected<ClusterKind> acceptContraction(const FlatCluster &cluster, const Target &target) {
   auto plan = planContraction(cluster);
   if (!plan) return plan.takeError();
   bool inMemory = target.hasCublasLt && target.hasFp8 && isFp8(plan->a.dtype) && isFp8(plan->b.dtype);
   for (const RowsSum &sum : plan->epilogue.sums)
     if (sum.span != Span::column && !inMemory) return opError("a sum over a whole GEMM result is a kernel of its own");
+  if (plan->epilogue.hasTransposedStore() && !inMemory)
+    return opError("the transpose of a GEMM result is a kernel of its own");
   return ClusterKind::contraction;
+}
+
+// Devices without tensor cores have 64 KB of shared memory: less is left for rows that are transposed.
+llvm::Expected<ClusterKind> acceptLoop(const FlatCluster &cluster, const Target &target) {
+  auto plan = planLoop(cluster);
+  if (!plan) return plan.takeError();
+  bool isSmall = target.kind == DeviceKind::cuda && target.tier == ArchTier::simt;
+  if (isSmall && plan->hasRowReduction() && plan->hasTransposedStore() &&
+      2 * plan->columns.value() > kMostTransposedRowColumns)
+    return opError("rows of {0} columns are too long to be transposed on this device", plan->columns.str());
+  return plan->kind();
 }
 
 } // namespace
@@ -33,8 +46,8 @@ llvm::Expected<ClusterKind> accept(const FlatCluster &cluster, const Target &tar
     default: return opError("{0} is a kernel of its own", cluster.anchor->name());
     }
   }
-  auto loop = planLoop(cluster);
-  if (loop) return loop->kind();
+  auto loop = acceptLoop(cluster, target);
+  if (loop) return *loop;
   if (auto movement = planMovement(cluster)) {
     llvm::consumeError(loop.takeError());
     return ClusterKind::movement;

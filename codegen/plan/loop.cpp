@@ -38,12 +38,25 @@ public:
 private:
   bool isSource(Value v) const { return v == accumulator_ || isLeaf(v); }
 
+  // `x` where `v` is transpose(reshape(x)) of an FP8 value that is computed here: the loop stores x where it belongs.
+  Value beforeTranspose(Value v) const {
+    bool isFp8Value = v.dtype() == DType::f8e4m3 || v.dtype() == DType::f8e5m2;
+    if (!isFp8Value || isSource(v) || !v.op()->is("transpose") || v.rank() != 2) return {};
+    if (v.op()->attr<std::vector<int64_t>>("perm").front() != 1) return {};
+    Value x = v.op()->operand(0u);
+    while (!isSource(x) && x.op()->is("reshape")) x = x.op()->operand(0u);
+    return x;
+  }
+
   // The ops that the outputs need, not looking behind sources.
   void collect() {
     llvm::SmallPtrSet<Op *, 32> needed;
     llvm::SmallVector<Value, 16> work;
-    for (const ReturnEntry &entry : cluster_.function->returns()) outputs_.push_back(entry.value);
-    work.append(outputs_.begin(), outputs_.end());
+    for (const ReturnEntry &entry : cluster_.function->returns()) {
+      Value before = beforeTranspose(entry.value);
+      outputs_.push_back({before ? before : entry.value, before ? entry.value : Value()});
+      work.push_back(outputs_.back().value);
+    }
     while (!work.empty()) {
       Value v = work.pop_back_val();
       if (!v || isSource(v)) {
@@ -136,8 +149,25 @@ private:
                    str(llvm::ArrayRef<Dim>(plan_.domain)));
   }
 
+  // How many leading dims of the domain are the rows of the matrix whose transpose is `v`.
+  llvm::Expected<unsigned> rowDimsOf(Value v) const {
+    llvm::ArrayRef<Dim> domain = plan_.domain;
+    for (unsigned dims = last_ + 1; dims-- > 0;)
+      if (product(domain.take_front(dims)) == v.shape()[1] && product(domain.drop_front(dims)) == v.shape()[0])
+        return dims;
+    return opError("transpose {0} turns no matrix over [{1}]", v.type().str(), str(domain));
+  }
+
   llvm::Error chooseRows() {
     std::optional<unsigned> required;
+    for (const Output &output : outputs_) {
+      if (!output.transposed) continue;
+      auto rowDims = rowDimsOf(output.transposed);
+      if (!rowDims) return rowDims.takeError();
+      while (*rowDims < last_ && plan_.domain[*rowDims].is(1)) ++*rowDims;
+      if (required && *required != *rowDims) return opError("two results are transposes of different matrices");
+      required = *rowDims;
+    }
     for (Op *op : ops_) {
       if (!isReduction(*op) || reducesNothing(*op)) continue;
       auto over = classify(*op);
@@ -145,7 +175,7 @@ private:
       unsigned rowDims = over->second;
       while (rowDims < last_ && plan_.domain[rowDims].is(1)) ++rowDims; // dims of size 1 belong to either side
       if (required && *required != rowDims)
-        return opError("one reduction is over {0} leading dims of [{1}], another over {2}", *required,
+        return opError("one reduction or transpose is over {0} leading dims of [{1}], another over {2}", *required,
                        str(llvm::ArrayRef<Dim>(plan_.domain)), rowDims);
       required = rowDims;
     }
@@ -344,7 +374,7 @@ private:
 
   llvm::Error makeStores() {
     for (unsigned i = 0; i < outputs_.size(); ++i) {
-      Value v = outputs_[i];
+      Value v = outputs_[i].value;
       if (isSource(v))
         if (auto error = addLoad(v)) return error;
       auto covered = coverage(v);
@@ -363,16 +393,48 @@ private:
       if (missing.any())
         return opError("{0} is stored from a loop over more, [{1}]", v.type().str(),
                        str(llvm::ArrayRef<Dim>(plan_.domain)));
+      if (outputs_[i].transposed)
+        if (auto error = transpose(store)) return error;
       (late ? plan_.finishStores : plan_.stores).push_back(std::move(store));
     }
+    return checkTransposed();
+  }
+
+  llvm::Error transpose(LoopStore &store) const {
+    Value v = store.value;
+    if (store.span != Span::full || !store.access.contiguous)
+      return opError("transpose of {0}, which is no whole matrix over [{1}]", v.type().str(),
+                     str(llvm::ArrayRef<Dim>(plan_.domain)));
+    llvm::ArrayRef<Dim> domain = plan_.domain;
+    store.isTransposed = true;
+    store.access.contiguous = false;
+    store.access.strides = rowMajorStrides(domain.take_front(plan_.rowDims));
+    for (const Dim &stride : rowMajorStrides(domain.drop_front(plan_.rowDims)))
+      store.access.strides.push_back(stride * plan_.rows);
     return llvm::Error::success();
   }
+
+  llvm::Error checkTransposed() const {
+    auto count = llvm::count_if(plan_.stores, [](const LoopStore &store) { return store.isTransposed; });
+    if (count > kMostTransposedStores)
+      return opError("the kernel would have {0} transposed results, the limit is {1}", count, kMostTransposedStores);
+    if (count == 0 || !plan_.hasRowReduction()) return llvm::Error::success();
+    if (!plan_.columns.isConstant() || plan_.columns.value() * count > kMostTransposedRowColumns)
+      return opError("rows of {0} columns are too long to be transposed by the kernel that reduces them",
+                     plan_.columns.str());
+    return llvm::Error::success();
+  }
+
+  /// A result; where it is transposed, `value` is what the loop computes.
+  struct Output {
+    Value value, transposed;
+  };
 
   const FlatCluster &cluster_;
   Value accumulator_;
   LoopPlan plan_;
   std::vector<Op *> ops_;
-  llvm::SmallVector<Value, 8> outputs_;
+  llvm::SmallVector<Output, 8> outputs_;
   llvm::SmallVector<Value, 32> values_;
   std::unique_ptr<DimClasses> dims_;
   unsigned last_ = 0;
@@ -384,6 +446,10 @@ private:
 
 bool LoopPlan::hasRowReduction() const {
   return llvm::any_of(main, [](const LoopStep &step) { return step.kind == LoopStep::Kind::rowReduce; });
+}
+
+bool LoopPlan::hasTransposedStore() const {
+  return llvm::any_of(stores, [](const LoopStore &store) { return store.isTransposed; });
 }
 
 ClusterKind LoopPlan::kind() const {

@@ -77,6 +77,9 @@ struct LoopStore {
   Span span = Span::full;
   /// Where element d goes in the output: usually contiguous over the value's own span.
   Access access; // `input` unused
+  /// The output is transpose(reshape(value)), [columns, rows], of a full FP8 value: element (row, column) goes to
+  /// column * rows + row. Kernels gather tiles of it (loop/transposed_stores.h), whoever loops plainly has `access`.
+  bool isTransposed = false;
 };
 
 struct LoopPlan {
@@ -90,6 +93,7 @@ struct LoopPlan {
   std::vector<LoopStore> finishStores; // of sums and finish values
 
   bool hasRowReduction() const;
+  bool hasTransposedStore() const;
   ClusterKind kind() const; // pointwise, row or column
 };
 
@@ -98,6 +102,9 @@ struct LoopPlan {
 /// `fusor explain`: "a column sum feeds ops over the whole [B, T, C]".
 llvm::Expected<LoopPlan> planLoop(const FlatCluster &cluster, ir::Value accumulator = {});
 inline constexpr unsigned kAccumulator = ~0u;
+/// Limits of transposed results: of one kernel, and where whole rows of them meet in a block's memory, 16 at least.
+inline constexpr unsigned kMostTransposedStores = 4;
+inline constexpr int64_t kMostTransposedRowColumns = 4096;
 
 /// Bytes of device memory a cluster reads and writes once, symbols at their upper ranges. What fusion minimises.
 int64_t borderBytes(const FlatCluster &cluster, const ir::SymbolValues &symbols);

@@ -27,6 +27,7 @@ llvm::Expected<ir::Target> targetOf(llvm::StringRef arch, llvm::StringRef tier) 
   int number = archNumber(arch);
   if (number == 0) return failure(ErrorKind::usage, "--arch needs names like sm_75 or sm_90a, found '{0}'", arch);
   target.hasFp8 = number >= 89;
+  target.hasCublasLt = number >= 75;
   target.tier = number == 90 ? ir::ArchTier::sm90a : number >= 80 ? ir::ArchTier::sm80 : ir::ArchTier::simt;
   if (tier == "simt") target.tier = ir::ArchTier::simt;
   if (tier == "sm80" && number >= 80) target.tier = ir::ArchTier::sm80;
@@ -41,6 +42,8 @@ llvm::Expected<codegen::FunctionKernels> kernelsOf(const CommonOptions &common, 
   auto options = passOptions(common, o);
   if (!options) return options.takeError();
   options->target = target;
+  options->target.hasCublasLt &= common.blas != "own";
+  options->fp8Tn = target.hasFp8 && options->target.hasCublasLt;
   passes::PassContext context(*options);
   if (auto error = passes::runPipeline(*loaded->module, loaded->pipeline, context)) return error;
   module = std::move(loaded->module);

@@ -253,6 +253,123 @@ func @f(%x: i32[B, 6]) -> i32[6], i32[] {
   checker.run();
 }
 
+// Results in both orders from one kernel: FP8 for the products that need it transposed.
+struct BothWays {
+  KernelChecker checker;
+  std::vector<KernelChecker::Symbols> runs = {{{"B", 1}}, {{"B", 17}}, {{"B", 37}}, {{"B", 130}}};
+  unsigned added = 0;
+  void add(const std::string &text, std::vector<const char *> types, std::vector<const char *> columns,
+           fusor::ir::ArchTier tier = fusor::ir::ArchTier::simt) {
+    KernelChecker::Options options;
+    options.tier = tier;
+    for (const char *type : types)
+      for (const char *c : columns)
+        checker.add(
+            replaced(replaced(replaced(text, "TYPE", type), "COLS", c), "FP8", ++added % 2 ? "f8e4m3" : "f8e5m2"), runs,
+            options);
+  }
+  void run() {
+    for (const auto *kernels : checker.kernels()) {
+      EXPECT_EQ(kernels->fusions.size(), 1u);
+      for (const auto &fusion : kernels->fusions) {
+        const auto &main = fusion.set.kernels.front();
+        EXPECT_TRUE(llvm::StringRef(main.source).contains("_tile.store(")) << main.source;
+      }
+    }
+    checker.run();
+  }
+};
+
+TEST(Loop, PointwiseTransposed) {
+  BothWays both;
+  both.add(R"(
+dim B in 1..8192
+func @f(%x: TYPE[B, COLS], %s: f32[]) -> FP8[B, COLS], FP8[COLS, B] {
+  %g = gelu %x
+  %q = fp8_cast %g, %s {dtype = FP8}
+  %t = transpose %q {perm = [1, 0]}
+  return %q, %t
+})",
+           {"f32", "bf16"}, {"33", "64", "96", "768"});
+  // Several rows of the domain's are rows of the matrix; the row-major form is not stored; two results; rows of 4.
+  both.add(R"(
+dim B in 1..8192
+func @f(%x: TYPE[B, 4, COLS], %s: f32[]) -> FP8[COLS, 4*B], FP8[COLS, 4*B], TYPE[B, 4, COLS] {
+  %q = fp8_cast %x, %s {dtype = FP8}
+  %m = reshape %q {shape = [4*B, COLS]}
+  %t = transpose %m {perm = [1, 0]}
+  %y = mul %x, %x
+  %r = fp8_cast %y, %s {dtype = FP8}
+  %n = reshape %r {shape = [4*B, COLS]}
+  %u = transpose %n {perm = [1, 0]}
+  return %t, %u, %y
+})",
+           {"bf16"}, {"33", "264"});
+  both.run();
+}
+
+TEST(Loop, ColumnTransposed) {
+  BothWays both;
+  both.add(R"(
+dim B in 1..8192
+func @f(%dy: TYPE[B, COLS], %x: TYPE[B, COLS], %s: f32[]) -> FP8[B, COLS], FP8[COLS, B], f32[], TYPE[COLS] {
+  %g = gelu_grad %dy, %x
+  %q = fp8_cast %g, %s {dtype = FP8}
+  %a = amax %g
+  %w = cast %g {to = f32}
+  %f = sum %w {dims = [0]}
+  %b = cast %f {to = TYPE} // a rounding that goes the other way is no error
+  %t = transpose %q {perm = [1, 0]}
+  return %q, %t, %a, %b
+})",
+           {"f32", "bf16"}, {"33", "64", "96", "768"});
+  both.run();
+}
+
+TEST(Loop, RowTransposed) {
+  BothWays both;
+  const std::string text = R"(
+dim B in 1..8192
+func @f(%x: TYPE[B, COLS], %w: f32[COLS], %b: f32[COLS], %s: f32[]) -> FP8[B, COLS], FP8[COLS, B], f32[B, 1]MORE {
+  %h, %mean, %rstd = layer_norm %x, weight = %w, bias = %b {out = f32}
+  %q = fp8_cast %h, %s {dtype = FP8}
+  %t = transpose %q {perm = [1, 0]}
+  %a = amax %h
+  return %q, %t, %meanAMAX
+})";
+  std::vector<const char *> columns = {"33", "64", "96", "768", "2056", "4096"};
+  both.add(replaced(replaced(text, "MORE", ", f32[]"), "AMAX", ", %a"), {"f32", "bf16"}, columns);
+  both.add(replaced(replaced(text, "MORE", ""), "AMAX", ""), {"bf16"}, columns); // no sums: no partial results
+  both.run();
+}
+
+// Rows that come through shared memory beside the tile, and rows that do not.
+TEST(Loop, RowWithColumnSumsTransposed) {
+  BothWays both;
+  const char *text = R"(
+dim B in 1..10000
+func @f(%dy: TYPE[B, COLS], %x: TYPE[B, COLS], %w: f32[COLS], %mean: f32[B, 1], %rstd: f32[B, 1], %r: TYPE[B, COLS], %s: f32[]) -> TYPE[B, COLS], f32[COLS], f32[COLS], f32[], FP8[B, COLS], FP8[COLS, B], TYPE[COLS] {
+  %dx = layer_norm_grad %dy, %x, %mean, %rstd, weight = %w
+  %dw, %db = layer_norm_param_grad %dy, %x, %mean, %rstd
+  %y = add %dx, %r
+  %a = amax %y
+  %q = fp8_cast %y, %s {dtype = FP8}
+  %t = transpose %q {perm = [1, 0]}
+  %z = cast %y {to = f32}
+  %f = sum %z {dims = [0]}
+  %c = cast %f {to = TYPE}
+  return %y, %dw, %db, %a, %q, %t, %c
+})";
+  using fusor::ir::ArchTier;
+  both.add(text, {"bf16"}, {"33", "768"});
+  both.add(text, {"bf16"}, {"96", "768", "1536"}, ArchTier::sm80);
+  both.add(text, {"f32", "bf16"}, {"768"}, ArchTier::sm90a);
+  both.runs = {{{"B", 8300}}}; // a block has several tiles
+  both.add(text, {"bf16"}, {"32"});
+  both.add(text, {"bf16"}, {"32"}, ArchTier::sm80);
+  both.run();
+}
+
 // The checker itself: a kernel that is wrong in one place is noticed.
 TEST(Checker, SeesAWrongOperatorAndAWriteBehindTheEnd) {
   const char *text = R"(

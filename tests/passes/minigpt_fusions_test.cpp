@@ -14,11 +14,18 @@ struct Fused {
   unsigned bare = 0;                     // ops outside fusions but for views, generators and the return
 };
 
-Fused trainStep(int64_t layers, ir::DType precision) {
+enum class Fp8 { no, library };
+
+Fused trainStep(int64_t layers, ir::DType precision, Fp8 fp8 = Fp8::no) {
   Fused fused;
   fused.module = nn::gptForward({.layers = layers});
   passes::PassOptions options;
   options.precision = precision;
+  if (fp8 == Fp8::library) {
+    options.fp8.emplace();
+    options.fp8Tn = options.target.hasFp8 = options.target.hasCublasLt = true;
+    options.target.kind = ir::DeviceKind::cuda, options.target.tier = ir::ArchTier::sm90a;
+  }
   passes::PassContext context(options);
   EXPECT_SUCCESS(passes::runPipeline(*fused.module, passes::PipelineKind::train, context));
   for (const ir::Op &op : fused.module->function("train_step")->block().ops()) {
@@ -34,7 +41,7 @@ Fused trainStep(int64_t layers, ir::DType precision) {
 // True for a cluster that moves or casts elements and computes nothing.
 bool onlyMoves(const ir::Op &fusion) {
   return llvm::all_of(fusion.body()->ops(), [](const ir::Op &op) {
-    return op.def().isTerminator || op.is("cast") || op.def().lowering == ir::Lowering::indexMap ||
+    return op.def().isTerminator || op.is("cast") || op.is("fp8_cast") || op.def().lowering == ir::Lowering::indexMap ||
            op.def().lowering == ir::Lowering::view;
   });
 }
@@ -68,8 +75,9 @@ TEST(MiniGptFusions, AreTheExpectedOnes) {
 }
 
 TEST(MiniGptFusions, NoKernelOnlyCopiesOrTransposes) {
-  for (ir::DType precision : {ir::DType::f32, ir::DType::bf16}) {
-    Fused fused = trainStep(2, precision);
+  for (auto [precision, fp8] :
+       {std::pair{ir::DType::f32, Fp8::no}, {ir::DType::bf16, Fp8::no}, {ir::DType::bf16, Fp8::library}}) {
+    Fused fused = trainStep(2, precision, fp8);
     for (const ir::Op &op : fused.module->function("train_step")->block().ops()) {
       if (!op.is("fusion")) continue;
       EXPECT_FALSE(onlyMoves(op)) << ir::name(precision).str() << " @" << op.attr<std::string>("name");
@@ -77,16 +85,35 @@ TEST(MiniGptFusions, NoKernelOnlyCopiesOrTransposes) {
   }
 }
 
+unsigned total(const Fused &fused) {
+  unsigned sum = 0;
+  for (const auto &entry : fused.count) sum += entry.second;
+  return sum;
+}
+
 TEST(MiniGptFusions, EveryLayerAddsTheSameNineteenKernels) {
-  auto total = [](const Fused &fused) {
-    unsigned sum = 0;
-    for (const auto &entry : fused.count) sum += entry.second;
-    return sum;
-  };
   unsigned two = total(trainStep(2, ir::DType::bf16)), three = total(trainStep(3, ir::DType::bf16)),
            four = total(trainStep(4, ir::DType::bf16));
   EXPECT_EQ(three - two, four - three);
   EXPECT_EQ(three - two, 19u);
+}
+
+// Who quantises for a library's products stores both orders: none of a layer's twelve transposed copies is a kernel's
+// only result.
+TEST(MiniGptFusions, WhoQuantisesTransposes) {
+  Fused two = trainStep(2, ir::DType::bf16, Fp8::library), three = trainStep(3, ir::DType::bf16, Fp8::library);
+  EXPECT_EQ(total(three) - total(two), 24u);
+  EXPECT_EQ(two.bare, 0u);
+  unsigned transposes = 0;
+  for (const ir::Op &op : two.module->function("train_step")->block().ops()) {
+    if (!op.is("fusion")) continue;
+    auto count = [&](llvm::StringRef name) {
+      return llvm::count_if(op.body()->ops(), [&](const ir::Op &inner) { return inner.is(name); });
+    };
+    transposes += count("transpose");
+    EXPECT_LE(count("transpose"), count("fp8_cast")) << op.attr<std::string>("name");
+  }
+  EXPECT_EQ(transposes, 2u * 12u);
 }
 
 } // namespace
