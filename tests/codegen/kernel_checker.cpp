@@ -26,7 +26,7 @@ std::unique_ptr<Module> parseOrFail(llvm::StringRef text) {
 
 void fuse(Module &module) {
   passes::PassOptions options;
-  options.target.kind = DeviceKind::cuda;
+  options.target.kind = DeviceKind::cuda, options.target.tier = ArchTier::sm90a;
   passes::PassContext context(options);
   if (auto error = passes::runPasses(module, {"layout", "fusion"}, context))
     ADD_FAILURE() << llvm::toString(std::move(error));
