@@ -8,8 +8,8 @@
 //
 // `derived @w.fp8.t = transpose @w.fp8` is written by whoever writes @w.fp8, from what it writes: a weight is quantised
 // once. The transposes of activations and gradients stand right behind what they transpose, so that the kernel that
-// quantises can write both; a forward activation then waits for its weight gradient transposed, and in no other form.
-// Sums have the same terms in the same order: on a device that emulates FP8 the values do not change.
+// quantises can write both; a forward activation that `recompute` leaves waits for its weight gradient transposed, and
+// in no other form. Sums have the same terms in the same order: on a device that emulates FP8 the values do not change.
 #pragma once
 #include "passes/context.h"
 

@@ -5,6 +5,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
+#include <map>
 #include <optional>
 
 namespace fusor::passes {
@@ -36,7 +37,8 @@ struct Formula {
 
 std::optional<Formula> cheapFormula(const Op &op) {
   if (op.resultCount() == 0 || op.result().rank() == 0) return std::nullopt;
-  if (op.def().isElementwise()) return Formula{op.name(), llvm::to_vector<5>(op.operands()), op.attrs()};
+  if (op.def().isElementwise() || op.is("fp8_cast"))
+    return Formula{op.name(), llvm::to_vector<5>(op.operands()), op.attrs()};
   bool isLayer = op.is("layer_norm");
   if (!isLayer && !op.is("rms_norm")) return std::nullopt;
   Attrs attrs;
@@ -57,76 +59,176 @@ Ops distinctUsers(Value value) {
   return users;
 }
 
-struct Again {
-  Ops readers; // that the value would wait for
-  Op *beside;  // reads what the value is computed from, later than the value's first readers
+// Who reads a value, and how long it would wait for them.
+struct Readers {
+  Ops all;
+  llvm::SmallVector<OpSet, 4> after; // what depends on each of them
+  OpSet late;                        // depends on one of them, or is a copy for something that does
+
+  Ops served(llvm::function_ref<bool(unsigned)> isServed) const {
+    Ops served;
+    for (unsigned i = 0; i < all.size(); ++i)
+      if (late.contains(all[i]) && isServed(i)) served.push_back(all[i]);
+    return served;
+  }
 };
 
-// Which readers of `value` to serve by a copy, if any.
-std::optional<Again> findAgain(Value value, const Formula &formula) {
-  Ops readers = distinctUsers(value);
-  llvm::SmallVector<OpSet, 4> after; // each of them
-  OpSet late;                        // depends on one of the readers
-  for (Op *reader : readers) {
-    if (reader->def().isTerminator) return std::nullopt; // the caller gets it: it has to lie there
-    after.push_back(dependents(*reader));
-    for (const Op *dependent : after.back()) late.insert(dependent);
-  }
-  llvm::SmallVector<Value, 5> computed;
-  for (Value operand : formula.operands)
-    if (operand && operand.op() && operand.rank() > 0) computed.push_back(operand);
-  if (computed.empty()) return std::nullopt;
-  for (Op *beside : distinctUsers(computed.front())) {
-    bool readsAll = llvm::all_of(computed, [&](Value v) { return llvm::is_contained(beside->operands(), v); });
-    if (!readsAll || !hasElementsAtHand(*beside) || beside == value.op() || !late.contains(beside) ||
-        beside->result().shape() != value.shape())
-      continue;
-    Again again{{}, beside};
-    for (unsigned i = 0; i < readers.size(); ++i) // those that `beside` needs have read the value by then
-      if (late.contains(readers[i]) && readers[i] != beside && !after[i].contains(beside))
-        again.readers.push_back(readers[i]);
-    if (!again.readers.empty()) return again;
-  }
-  return std::nullopt;
-}
+struct Again {
+  Ops readers; // that the value would wait for
+  Op *beside;  // reads what the value is computed from, later than the value's first readers; may be none
+  Ops chain;   // what is computed again, the value's own op first
+  std::string why;
+};
 
-// In front of whichever comes first of `again`'s ops.
-Value insertCopy(const Op &op, const Formula &formula, const Again &again,
-                 const llvm::DenseMap<const Op *, int> &position) {
-  Op *first = again.beside;
-  for (Op *reader : again.readers)
-    if (position.lookup(reader) < position.lookup(first)) first = reader;
-  Builder builder(*first);
-  builder.setLocation(op.location());
-  Value copy = builder.op(formula.op, formula.operands, formula.attrs);
-  copy.setName(op.result().name());
-  return copy;
-}
+constexpr unsigned kMostOps = 4; // of a chain: what a kernel computes beside its own work
+
+bool isComputed(Value value) { return value && value.op() && value.rank() > 0; }
+bool isResultOf(const Ops &chain, Value value) { return value.index() == 0 && llvm::is_contained(chain, value.op()); }
+unsigned width(Value value) { return byteSize(value.dtype()); }
+
+class Recomputer {
+public:
+  Recomputer(Function &function, PassContext &context) : function_(function), context_(context) {}
+
+  bool run() {
+    auto ops = function_.block().opPointers();
+    for (Op *op : llvm::reverse(ops)) // from the end: copies are among the readers of what they are computed from
+      if (cheapFormula(*op)) consider(*op);
+    for (Op *op : ops) placeCopiesFor(*op);
+    return !copies_.empty();
+  }
+
+private:
+  void consider(Op &op) {
+    auto again = findAgain(op);
+    if (!again || !context_.spend("recompute")) return;
+    Value copy = copyOf(op, *again);
+    for (Op *reader : again->readers)
+      for (unsigned i = 0; i < reader->operands().size(); ++i)
+        if (reader->operand(i) == op.result()) reader->setOperand(i, copy);
+    auto names = llvm::map_range(again->readers, [](Op *reader) { return reader->name(); });
+    context_.record(Decision::Kind::taken, "recompute", op,
+                    "computed again for " + llvm::join(names, ", ") + ", " + again->why);
+  }
+
+  // Which readers of the op's result to serve by a copy, if any.
+  std::optional<Again> findAgain(Op &op) const {
+    Readers readers;
+    readers.all = distinctUsers(op.result());
+    if (readers.all.size() < 2) return std::nullopt;
+    for (Op *reader : readers.all) {
+      if (reader->def().isTerminator) return std::nullopt; // the caller gets it: it has to lie there
+      readers.after.push_back(dependents(*reader));
+      for (const Op *dependent : readers.after.back()) readers.late.insert(dependent);
+      if (isCopy_.contains(reader)) readers.late.insert(reader);
+    }
+    if (readers.served([](unsigned) { return true; }).empty()) return std::nullopt;
+    if (auto again = besideOf(op, readers)) return again;
+    if (auto again = widenedByReaders(op, readers)) return again;
+    return narrowedAgain(op, readers);
+  }
+
+  // In a kernel that has its elements at hand.
+  std::optional<Again> besideOf(Op &op, const Readers &readers) const {
+    Ops open = {&op};
+    for (unsigned next = 0; next < open.size() && next < kMostOps; ++next) {
+      Formula formula = *cheapFormula(*open[next]);
+      for (Value operand : formula.operands) {
+        if (!isComputed(operand)) continue;
+        for (Op *beside : distinctUsers(operand)) {
+          bool isThere = hasElementsAtHand(*beside) && readers.late.contains(beside) && !isCopy_.contains(beside) &&
+                         beside->result().shape() == op.result().shape();
+          auto chain = isThere ? chainFrom(*beside, op) : std::nullopt;
+          if (!chain) continue;
+          Ops served = readers.served([&](unsigned i) { // those that `beside` needs have read the value by then
+            return readers.all[i] != beside && !readers.after[i].contains(beside);
+          });
+          if (!served.empty()) return Again{served, beside, *chain, "beside " + beside->name().str()};
+        }
+        if (continues(operand, op)) open.push_back(operand.op());
+      }
+    }
+    return std::nullopt;
+  }
+
+  // Whether a chain that ends in `op` may have `value` in its middle.
+  static bool continues(Value value, const Op &op) {
+    return value.index() == 0 && value.shape() == op.result().shape() && cheapFormula(*value.op());
+  }
+
+  // The ops from what `beside` reads to `op`, `op` first; none where something else would have to wait too.
+  static std::optional<Ops> chainFrom(const Op &beside, Op &op) {
+    Ops chain = {&op};
+    bool reads = false;
+    for (unsigned next = 0; next < chain.size(); ++next) {
+      Formula formula = *cheapFormula(*chain[next]);
+      for (Value operand : formula.operands) {
+        if (!isComputed(operand) || isResultOf(chain, operand)) continue;
+        if (llvm::is_contained(beside.operands(), operand))
+          reads = true;
+        else if (continues(operand, op) && chain.size() < kMostOps)
+          chain.push_back(operand.op());
+        else
+          return std::nullopt;
+      }
+    }
+    return reads ? std::optional<Ops>(std::move(chain)) : std::nullopt;
+  }
+
+  // A widening cast is part of any kernel that works on elements, and its operand has fewer bytes: no matter whether
+  // that waits anyway, it waits in its place.
+  std::optional<Again> widenedByReaders(Op &op, const Readers &readers) const {
+    if (!op.is("cast") || width(op.result()) <= width(op.operand(0u))) return std::nullopt;
+    Ops served = readers.served([](unsigned) { return true; });
+    if (!llvm::all_of(served, [](Op *reader) { return hasElementsAtHand(*reader); })) return std::nullopt;
+    return Again{served, nullptr, {&op}, "which can widen it"};
+  }
+
+  // A narrow copy of what waits anyway: in a kernel of its own, one more read.
+  std::optional<Again> narrowedAgain(Op &op, const Readers &readers) const {
+    Value wide = op.operand(0u);
+    bool isNarrow = (op.is("cast") || op.is("fp8_cast")) && width(op.result()) < width(wide);
+    if (!isNarrow || !llvm::any_of(wide.users(), [&](Op *user) { return readers.late.contains(user); }))
+      return std::nullopt;
+    return Again{readers.served([](unsigned) { return true; }), nullptr, {&op}, "from what waits anyway"};
+  }
+
+  // Behind its original, one for all that asks for it beside the same op.
+  Value copyOf(Op &op, const Again &again) {
+    Op *&copy = copies_[{&op, again.beside}];
+    if (copy) return copy->result();
+    Formula formula = *cheapFormula(op);
+    for (Value &operand : formula.operands)
+      if (operand && isResultOf(again.chain, operand)) operand = copyOf(*operand.op(), again);
+    Builder builder(*std::next(op.getIterator()));
+    builder.setLocation(op.location());
+    Value value = builder.op(formula.op, formula.operands, formula.attrs);
+    value.setName(op.result().name());
+    isCopy_.insert(copy = value.op());
+    return value;
+  }
+
+  // In front of their first reader, which `op` is.
+  void placeCopiesFor(Op &op) {
+    for (Value operand : op.operands()) {
+      if (!operand || !operand.op() || !isCopy_.erase(operand.op())) continue;
+      function_.block().moveBefore(operand.op(), &op);
+      placeCopiesFor(*operand.op());
+    }
+  }
+
+  Function &function_;
+  PassContext &context_;
+  std::map<std::pair<const Op *, const Op *>, Op *> copies_; // of an op, beside another
+  OpSet isCopy_;
+};
 
 } // namespace
 
 llvm::Expected<bool> recompute(Module &module, PassContext &context) {
   if (!context.options().recompute) return false;
   bool changed = false;
-  for (const auto &function : module.functions()) {
-    auto ops = function->block().opPointers();
-    llvm::DenseMap<const Op *, int> position;
-    for (int i = 0; Op * op : ops) position[op] = i++;
-    for (Op *op : ops) {
-      auto formula = cheapFormula(*op);
-      if (!formula) continue;
-      auto again = findAgain(op->result(), *formula);
-      if (!again || !context.spend("recompute")) continue;
-      Value copy = insertCopy(*op, *formula, *again, position);
-      for (Op *reader : again->readers)
-        for (unsigned i = 0; i < reader->operands().size(); ++i)
-          if (reader->operand(i) == op->result()) reader->setOperand(i, copy);
-      auto names = llvm::map_range(again->readers, [](Op *reader) { return reader->name(); });
-      context.record(Decision::Kind::taken, "recompute", *op,
-                     "computed again for " + llvm::join(names, ", ") + ", beside " + again->beside->name().str());
-      changed = true;
-    }
-  }
+  for (const auto &function : module.functions()) changed |= Recomputer(*function, context).run();
   return changed;
 }
 

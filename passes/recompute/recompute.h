@@ -18,6 +18,23 @@
 //   %dw = linear_weight_grad %dy, %n                %dx = layer_norm_grad %dn, %x, %mean, ...
 //                                                   %dw = linear_weight_grad %dy, %again
 //
+// In FP8 what waits is a copy of one byte, and quantize reads its producer unrounded, in f32:
+//
+//   %wide = cast %pre {to = f32}                    the same                       %q and %wide are free
+//   %g = gelu %wide
+//   %q = fp8_cast %g, @s
+//   %y = linear %q, @fc2.fp8
+//   ...                                    ->       ...
+//   %dpre = gelu_grad %dg, %wide                    %wide.1 = cast %pre            one kernel: a chain from what
+//   %dw = linear_weight_grad %dy, %q                %again = gelu %wide.1          gelu_grad reads to the copy
+//                                                   %q.1 = fp8_cast %again, @s
+//                                                   %dpre = gelu_grad %dg, %wide.1
+//                                                   %dw = linear_weight_grad %dy, %q.1
+//
+// Two casts need no such kernel: one that widens is part of any kernel on elements, and its operand waits in its place
+// in fewer bytes; one that narrows what waits anyway (attention's result, for its gradient) is a small kernel of its
+// own.
+//
 // Bits do not change: a norm ends in the same formula. "Late" is what depends on another reader of the value: no reader
 // knows of a backward pass. PassOptions::recompute switches it off.
 #pragma once

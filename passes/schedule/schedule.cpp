@@ -91,6 +91,27 @@ void reorder(Block &block, llvm::ArrayRef<Op *> order) {
   for (Op *op : order) block.moveBefore(op, nullptr);
 }
 
+// The same value in another form: one operand, one result of at least as many bytes.
+bool isCopy(const Op &op, const SymbolValues &symbols) {
+  if (op.operands().size() != 1 || op.resultCount() != 1 || !op.operand(0u).op()) return false;
+  auto made = storageBytes(op.result().type(), symbols), read = storageBytes(op.operand(0u).type(), symbols);
+  return made && read && *made >= *read;
+}
+
+// Puts each copy in front of its first reader, or of the copies that stand there.
+void sinkCopies(Block &block, const SymbolValues &symbols) {
+  Order ops = block.opPointers();
+  for (Op *op : llvm::reverse(ops)) {
+    if (!isCopy(*op, symbols)) continue;
+    auto users = op->result().users();
+    auto first = std::next(op->getIterator());
+    while (first != block.ops().end() && !llvm::is_contained(users, &*first)) ++first;
+    if (first == block.ops().end() || first->def().isTerminator) continue;
+    while (&*std::prev(first) != op && isCopy(*std::prev(first), symbols)) --first;
+    if (&*std::prev(first) != op) block.moveBefore(op, &*first);
+  }
+}
+
 llvm::Expected<bool> scheduleFunction(Function &function, PassContext &context) {
   SymbolValues symbols = middleOfRanges(function.module());
   Block &block = function.block();
@@ -99,14 +120,20 @@ llvm::Expected<bool> scheduleFunction(Function &function, PassContext &context) 
     if (!plan) return plan.takeError();
     return plan->arenaBytes;
   };
+  const Order original = block.opPointers();
   auto before = arena();
   if (!before) return before.takeError();
-  Order original = block.opPointers(), order = Scheduler(block, symbols).run();
-  if (order == original) return false;
-  reorder(block, order);
-  auto after = arena();
-  if (!after) return after.takeError();
-  if (*after < *before && context.spend("schedule")) return true;
+  reorder(block, Scheduler(block, symbols).run());
+  auto greedy = arena();
+  if (!greedy) return greedy.takeError();
+  if (*greedy >= *before) reorder(block, original);
+  const Order best = block.opPointers();
+  sinkCopies(block, symbols);
+  auto late = arena();
+  if (!late) return late.takeError();
+  if (*late > std::min(*before, *greedy)) reorder(block, best);
+  if (block.opPointers() == original) return false;
+  if (context.spend("schedule")) return true;
   reorder(block, original);
   return false;
 }

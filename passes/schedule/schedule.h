@@ -7,8 +7,10 @@
 //   %dw = fusion @wgrad(%du, %act)                         ...
 //
 // Among the ops that are ready, the one that frees most (the operands it reads last, minus what it makes) runs first;
-// equal ones keep their order. The new order is kept only where the planned arena gets smaller, with every symbol at
-// the middle of its range. Values and kernels stay as they are.
+// equal ones keep their order. The new order is kept only where the planned arena gets smaller. Then a copy (a
+// transpose, a wider cast) goes in front of its first reader: until then what it is made from may wait in its place,
+// which is kept where the arena does not get larger. Arenas are planned with every symbol at the middle of its range.
+// Values and kernels stay as they are.
 #pragma once
 #include "passes/context.h"
 
