@@ -28,6 +28,7 @@ demo: build ## train a small MiniGPT on the machine at hand, generate, look at t
 
 test: build ## every test that this machine can run
 	@sh cmake/setup/nvrtc.sh --tests
+	@sh cmake/setup/onnx.sh
 	@ctest --preset release --parallel 2
 
 asan: setup ## build with clang's AddressSanitizer and UBSan into build-asan/, run the tests

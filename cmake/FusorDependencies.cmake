@@ -24,6 +24,13 @@ find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(Threads REQUIRED)
 
+# The small run time of generated messages, static; protoc generates them.
+find_package(Protobuf 3.21 REQUIRED)
+find_library(FUSOR_PROTOBUF_LITE_STATIC libprotobuf-lite.a REQUIRED)
+add_library(fusor_protobuf_lite INTERFACE)
+target_include_directories(fusor_protobuf_lite SYSTEM INTERFACE ${Protobuf_INCLUDE_DIRS})
+target_link_libraries(fusor_protobuf_lite INTERFACE ${FUSOR_PROTOBUF_LITE_STATIC} Threads::Threads)
+
 find_library(FUSOR_XXHASH_STATIC libxxhash.a REQUIRED)   # Debian ships no CMake package for it
 add_library(fusor_xxhash INTERFACE)
 target_link_libraries(fusor_xxhash INTERFACE ${FUSOR_XXHASH_STATIC})

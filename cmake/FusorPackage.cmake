@@ -9,7 +9,7 @@ set(FUSOR_ROOMS fusor_frontend fusor_runtime fusor_passes fusor_codegen fusor_ir
 if(EXISTS ${CMAKE_SOURCE_DIR}/frontend/cli/main.cpp)
   add_executable(fusor_cli frontend/cli/main.cpp)
   set_target_properties(fusor_cli PROPERTIES OUTPUT_NAME fusor RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
-  target_link_libraries(fusor_cli PRIVATE fusor_options ${FUSOR_ROOMS})
+  target_link_libraries(fusor_cli PRIVATE fusor_options fusor_verbs ${FUSOR_ROOMS})
   install(TARGETS fusor_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 

@@ -127,7 +127,7 @@ struct ModuleFlags {
   CLI::Option *pipeline, *precision;
 };
 ModuleFlags addModule(CLI::App &app, ModuleOptions &o) {
-  app.add_option("file", o.file, "M.fir, or config:NAME for that configuration's training step")->required();
+  app.add_option("file", o.file, "M.fir, M.onnx, or config:NAME for that configuration's training step")->required();
   app.add_option("--func", o.function, "which function (the only one, else forward)");
   auto *pipeline = app.add_option("--pipeline", o.pipeline)->check(CLI::IsMember({"infer", "train"}));
   app.add_option("--dim", o.dims, "a symbol's value: B=8");
@@ -205,6 +205,12 @@ CommandLine parseCommandLine(int argc, const char *const *argv) {
   runApp->add_option("--rtol", runOptions->rtol)->capture_default_str();
   runApp->add_option("--weights", runOptions->weights)->check(CLI::IsMember({"fp8"}));
 
+  auto importOptions = std::make_shared<ImportOptions>();
+  CLI::App *importApp =
+      verbWith("import", "read an ONNX model: what is in it, what cannot be read", importOptions, importModel);
+  importApp->add_option("file", importOptions->file, "M.onnx")->required();
+  importApp->add_option("-o", importOptions->output, "write the module here, as IR text");
+
   auto opsOptions = std::make_shared<OpsOptions>();
   verbWith("ops", "the op table", opsOptions, ops)->add_flag("--markdown", opsOptions->markdown);
   auto fuzzOptions = std::make_shared<FuzzOptions>();
@@ -220,8 +226,7 @@ CommandLine parseCommandLine(int argc, const char *const *argv) {
       ->check(CLI::IsMember({"stats", "verify", "clear", "export", "import"}));
   cacheApp->add_option("file", cacheOptions->file, "of export and import");
 
-  for (auto [name, about] : {std::pair{"import", "read an ONNX model"},
-                             {"replay", "compile and time a dumped, perhaps edited, kernel"},
+  for (auto [name, about] : {std::pair{"replay", "compile and time a dumped, perhaps edited, kernel"},
                              {"report", "one HTML page from a dump"}}) {
     CLI::App *sub = app.add_subcommand(name, std::string(about) + " (not available yet)");
     sub->allow_extras()->prefix_command();

@@ -1,15 +1,23 @@
 #include "frontend/cli/load_module.h"
 #include "frontend/api/config_file.h"
 #include "frontend/api/device.h"
+#include "frontend/onnx/import.h"
 #include "frontend/text/parser.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 namespace fusor::frontend::cli {
 
+bool isOnnx(llvm::StringRef file) { return file.endswith(".onnx"); }
+
 llvm::Expected<LoadedModule> loadModule(const ModuleOptions &options) {
   LoadedModule loaded;
   llvm::StringRef file = options.file;
-  if (file.consume_front("config:")) {
+  if (isOnnx(file)) {
+    auto imported = onnx::importModel(file);
+    if (!imported) return imported.takeError();
+    loaded.module = std::move(imported->module);
+    loaded.outputs = std::move(imported->outputs);
+  } else if (file.consume_front("config:")) {
     auto config = loadConfig(file);
     if (!config) return config.takeError();
     loaded.module = nn::gptForward(*config, "minigpt");

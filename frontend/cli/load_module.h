@@ -11,8 +11,11 @@ struct LoadedModule {
   /// From config:NAME: the module has @forward with a loss, and `train` is the pipeline unless another was asked for.
   bool isConfig = false;
   passes::PipelineKind pipeline = passes::PipelineKind::infer;
+  /// Of an ONNX model: names of the results, as its file has them. Empty otherwise: values have names.
+  std::vector<std::string> outputs;
 };
 llvm::Expected<LoadedModule> loadModule(const ModuleOptions &options);
+bool isOnnx(llvm::StringRef file);
 
 /// "bf16" to the dtype. fp8 is an error of kind usage until its issue is delivered.
 struct Precision {

@@ -78,6 +78,9 @@ struct RunOptions : ModuleOptions {
   std::string inputsFolder, outputsFolder, expectFolder, weights;
   double atol = 1e-5, rtol = 1e-5;
 };
+struct ImportOptions {
+  std::string file, output;
+};
 struct OpsOptions {
   bool markdown = false;
 };

@@ -3,12 +3,20 @@
 #include "frontend/api/tensor_files.h"
 #include "frontend/cli/load_module.h"
 #include "frontend/cli/verbs.h"
+#include "frontend/onnx/import.h"
 #include "ir/graph/literal.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace fusor::frontend::cli {
 namespace {
+
+/// The file of input `i`; empty where none is given.
+std::string inputFile(const RunOptions &options, unsigned i, llvm::StringRef name) {
+  for (llvm::StringRef input : options.inputs)
+    if (input.split('=').first == name) return input.split('=').second.str();
+  return options.inputsFolder.empty() ? "" : findTensorFile(options.inputsFolder, tensorFileStem("input", i, name));
+}
 
 /// --input NAME=F.npy or --inputs DIR, one tensor an argument, in order.
 llvm::Expected<std::vector<HostTensor>> readInputs(const ir::Function &function, const RunOptions &options) {
@@ -23,11 +31,7 @@ llvm::Expected<std::vector<HostTensor>> readInputs(const ir::Function &function,
   }
   for (unsigned i = 0; i < arguments.size(); ++i) {
     llvm::StringRef name = arguments[i].name();
-    std::string path;
-    for (llvm::StringRef input : options.inputs)
-      if (input.split('=').first == name) path = input.split('=').second.str();
-    std::string stem = tensorFileStem("input", i, name);
-    if (path.empty() && !options.inputsFolder.empty()) path = findTensorFile(options.inputsFolder, stem);
+    std::string path = inputFile(options, i, name), stem = tensorFileStem("input", i, name);
     if (path.empty())
       return inputError("input '{0}' ({1}) is missing: give --input {0}=F.npy, or --inputs DIR with {2}.npy in it",
                         name, arguments[i].type().str(), stem);
@@ -61,12 +65,45 @@ llvm::Expected<bool> check(Console &console, const RunOptions &o, llvm::StringRe
   return c.agrees;
 }
 
+/// The model for the inputs given: with symbols where it can be read so, else for their sizes alone.
+llvm::Expected<LoadedModule> loadOnnx(Console &console, const RunOptions &o) {
+  auto declared = onnx::readDeclared(o.file);
+  if (!declared) return declared.takeError();
+  onnx::ImportOptions options;
+  options.content = [&](unsigned i) -> std::optional<onnx::Data> {
+    if (i >= declared->inputs.size() || !declared->inputs[i].dtype) return std::nullopt;
+    std::string path = inputFile(o, i, declared->inputs[i].name);
+    if (path.empty()) return std::nullopt;
+    auto tensor = readTensorFile(path, *declared->inputs[i].dtype);
+    if (!tensor) return llvm::consumeError(tensor.takeError()), std::nullopt; // said when it is read as an input
+    return onnx::Data{tensor->dtype, tensor->shape,
+                      std::make_shared<const std::vector<char>>(std::move(tensor->bytes))};
+  };
+  auto imported = onnx::importModel(o.file, options);
+  if (!imported && (!o.inputs.empty() || !o.inputsFolder.empty())) {
+    options.fixSizes = true;
+    auto fixed = onnx::importModel(o.file, options);
+    if (!fixed) return llvm::consumeError(fixed.takeError()), imported.takeError();
+    llvm::consumeError(imported.takeError());
+    console.note("the model is compiled for the sizes of these inputs only: with any size it cannot be read (`fusor "
+                 "import` says why)");
+    imported = std::move(fixed);
+  }
+  if (!imported) return imported.takeError();
+  for (const std::string &warning : imported->warnings) console.warning(warning);
+  for (const std::string &name : imported->fixedInputs)
+    console.note("input '" + name + "' decides shapes: the program is for this content of it");
+  LoadedModule loaded;
+  loaded.module = std::move(imported->module);
+  loaded.outputs = std::move(imported->outputs);
+  return loaded;
+}
+
 llvm::Expected<bool> runModule(Console &console, const CommonOptions &common, const RunOptions &o) {
-  if (llvm::StringRef(o.file).endswith(".onnx"))
-    return failure(ErrorKind::usage, "running ONNX models is not available yet");
   if (!o.weights.empty()) return failure(ErrorKind::usage, "--weights {0} is not available yet", o.weights);
-  auto loaded = loadModule(o);
+  auto loaded = isOnnx(o.file) ? loadOnnx(console, o) : loadModule(o);
   if (!loaded) return loaded.takeError();
+  std::vector<std::string> outputNames = std::move(loaded->outputs);
   auto device = chooseDevice(common.device, deviceSettings(common).tier);
   if (!device) return device.takeError();
   auto passOpts = passOptions(common, o);
@@ -109,9 +146,10 @@ llvm::Expected<bool> runModule(Console &console, const CommonOptions &common, co
   for (const ir::ReturnEntry &entry : function.returns()) {
     if (entry.kind != ir::ReturnKind::result) continue;
     HostTensor &output = outputs[i];
-    std::string stem = tensorFileStem("output", i++, entry.value.name());
-    console.say("%" + entry.value.name() + " : " + output.view().typeText());
-    console.object({{"output", entry.value.name()}, {"type", output.view().typeText()}, {"ms", ms}});
+    std::string name = i < outputNames.size() ? outputNames[i] : entry.value.name().str();
+    std::string stem = tensorFileStem("output", i++, name);
+    console.say("%" + name + " : " + output.view().typeText());
+    console.object({{"output", name}, {"type", output.view().typeText()}, {"ms", ms}});
     if (!o.outputsFolder.empty())
       if (auto error = writeTensorFile(o.outputsFolder, stem, output)) return error;
     if (o.expectFolder.empty()) continue;

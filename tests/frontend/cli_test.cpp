@@ -65,12 +65,10 @@ TEST(Cli, UsageErrorsAre64) {
            {"train --eval 10 --config tiny", "error: --eval holds out"},
            {"train --no-decay '('", "error: --no-decay: '(' is no regular expression"},
            {"replay somewhere --flag", "error: `fusor replay` is not available yet"},
-           {"import m.onnx", "error: `fusor import` is not available yet"},
            {"report d", "error: `fusor report` is not available yet"},
            {"cache look", "look not in"},
            {"cache export", "error: `fusor cache export` needs a file"},
            {"cache stats F", "error: `fusor cache stats` takes no file"},
-           {"run m.onnx", "error: running ONNX models is not available yet"},
            {"opt config:tiny --print-after nothing", "error: --print-after: there is no pass called 'nothing'"}}) {
     Ran ran = fusor(arguments);
     EXPECT_EQ(ran.exit, 64) << arguments << "\n" << ran.err;

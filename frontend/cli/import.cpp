@@ -1,0 +1,70 @@
+// fusor import: what an ONNX model holds, and everything in it that cannot be read.
+#include "frontend/onnx/import.h"
+#include "frontend/cli/console.h"
+#include "frontend/cli/verbs.h"
+#include "runtime/checkpoint/atomic_file.h"
+
+namespace fusor::frontend::cli {
+namespace {
+
+std::string counted(const std::map<std::string, unsigned> &counts) {
+  std::string text;
+  for (const auto &[name, count] : counts) text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + name;
+  return text;
+}
+
+llvm::Error importAndPrint(Console &console, const ImportOptions &options) {
+  auto imported = onnx::importModel(options.file);
+  if (!imported) return imported.takeError();
+  for (const std::string &warning : imported->warnings) console.warning(warning);
+  const ir::Function &function = *imported->module->function("forward");
+  llvm::json::Object opsets, nodes;
+  std::string opsetText;
+  for (const auto &[domain, version] : imported->opsets) {
+    opsets[domain] = version;
+    opsetText += (opsetText.empty() ? "" : ", ") + domain + " " + std::to_string(version);
+  }
+  for (const auto &[name, count] : imported->nodes) nodes[name] = count;
+  console.say(llvm::formatv("read      IR version {0}, {1}{2}", imported->irVersion, opsetText,
+                            imported->producer.empty() ? "" : ", made by " + imported->producer)
+                  .str());
+  console.say("nodes     " + counted(imported->nodes));
+  console.say(
+      llvm::formatv("constants {0} initializers, {1}", imported->constants, bytesText(imported->constantBytes)).str());
+  llvm::json::Array inputs, outputs;
+  for (ir::Value argument : function.block().arguments()) {
+    console.say("input     %" + argument.name() + " : " + argument.type().str());
+    inputs.push_back(argument.name().str() + " : " + argument.type().str());
+  }
+  auto returns = function.returns();
+  for (unsigned i = 0; i < returns.size(); ++i) {
+    std::string text = imported->outputs[i] + " : " + returns[i].value.type().str();
+    console.say("output    %" + text);
+    outputs.push_back(text);
+  }
+  for (const auto &[name, range] : imported->module->symbols())
+    console.say(llvm::formatv("size      {0} in {1}..{2}", name, range.low, range.high).str());
+  console.object({{"file", options.file},
+                  {"ir_version", imported->irVersion},
+                  {"opsets", std::move(opsets)},
+                  {"nodes", std::move(nodes)},
+                  {"initializers", imported->constants},
+                  {"constant_bytes", imported->constantBytes},
+                  {"ops", static_cast<int64_t>(function.block().ops().size())},
+                  {"inputs", std::move(inputs)},
+                  {"outputs", std::move(outputs)}});
+  if (options.output.empty()) return llvm::Error::success();
+  auto file = runtime::AtomicFile::create(options.output);
+  if (!file) return file.takeError();
+  if (auto error = file->write(imported->module->str())) return error;
+  return file->commit();
+}
+
+} // namespace
+
+int importModel(const CommonOptions &common, const ImportOptions &options) {
+  Console console(common);
+  return console.fail(importAndPrint(console, options));
+}
+
+} // namespace fusor::frontend::cli

@@ -1,0 +1,90 @@
+#include "frontend/onnx/import.h"
+#include "frontend/onnx/error.h"
+#include "frontend/onnx/graph_importer.h"
+#include "frontend/onnx/limits.h"
+#include "frontend/onnx/model_file.h"
+#include "frontend/onnx/names.h"
+#include "frontend/text/diagnostic.h"
+#include "ir/verify/verify.h"
+#include "model.pb.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+namespace fusor::onnx {
+namespace {
+
+using frontend::Diagnostic, frontend::DiagnosticError;
+
+llvm::Error diagnostic(llvm::StringRef file, std::string message, std::string hint = "") {
+  Diagnostic d;
+  d.location = {file.str(), 0, 0};
+  d.message = std::move(message), d.hint = std::move(hint);
+  return llvm::make_error<DiagnosticError>(std::vector<Diagnostic>{std::move(d)});
+}
+
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> readFile(llvm::StringRef path) {
+  llvm::sys::fs::file_status status;
+  if (std::error_code code = llvm::sys::fs::status(path, status))
+    return diagnostic(path, "cannot be read: " + code.message());
+  if (status.type() != llvm::sys::fs::file_type::regular_file) return diagnostic(path, "is no regular file");
+  if (static_cast<int64_t>(status.getSize()) > kMaxModelBytes)
+    return diagnostic(path, "is larger than 2 GiB, the limit of the format",
+                      "export it with its weights in side files");
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!buffer) return diagnostic(path, "cannot be read: " + buffer.getError().message());
+  return std::move(*buffer);
+}
+
+} // namespace
+
+llvm::Expected<Imported> importBytes(llvm::StringRef bytes, llvm::StringRef name, llvm::StringRef folder,
+                                     const ImportOptions &options) {
+  auto model = parseModelFile(bytes);
+  if (!model) return diagnostic(name, llvm::toString(model.takeError()));
+  GraphImporter importer(**model, folder, options);
+  Imported imported = importer.run();
+  if (importer.problemCount()) {
+    std::vector<Diagnostic> all;
+    for (const std::string &text : importer.problems()) {
+      Diagnostic &d = all.emplace_back();
+      d.location = {name.str(), 0, 0};
+      d.message = text;
+    }
+    if (importer.problemCount() > all.size())
+      all.back().hint = llvm::formatv("{0} more are not listed", importer.problemCount() - all.size()).str();
+    return llvm::make_error<DiagnosticError>(std::move(all));
+  }
+  if (auto problems = ir::findProblems(*imported.module); !problems.empty())
+    return diagnostic(name, "is imported into a module that is wrong, a bug of Fusor: " + problems.front().message);
+  return imported;
+}
+
+llvm::Expected<Imported> importModel(llvm::StringRef path, const ImportOptions &options) {
+  auto buffer = readFile(path);
+  if (!buffer) return buffer.takeError();
+  llvm::StringRef parent = llvm::sys::path::parent_path(path);
+  return importBytes((*buffer)->getBuffer(), path, parent.empty() ? "." : parent, options);
+}
+
+llvm::Expected<Declared> readDeclared(llvm::StringRef path) {
+  auto buffer = readFile(path);
+  if (!buffer) return buffer.takeError();
+  auto model = parseModelFile((*buffer)->getBuffer());
+  if (!model) return diagnostic(path, llvm::toString(model.takeError()));
+  Declared declared;
+  llvm::StringSet<> initializers;
+  for (const Tensor &tensor : (*model)->graph().initializer()) initializers.insert(tensor.name());
+  for (const ValueInfo &input : (*model)->graph().input()) {
+    if (initializers.contains(input.name())) continue;
+    auto dtype = dtypeOf(input.type().tensor_type().elem_type());
+    declared.inputs.push_back({input.name(), dtype ? std::optional<ir::DType>(*dtype) : std::nullopt});
+    if (!dtype) llvm::consumeError(dtype.takeError());
+  }
+  for (const Node &node : (*model)->graph().node()) declared.operators.push_back(shown(node.op_type()));
+  for (const OperatorSet &set : (*model)->opset_import())
+    if (set.domain().empty() || set.domain() == "ai.onnx") declared.opset = set.version();
+  return declared;
+}
+
+} // namespace fusor::onnx

@@ -1,0 +1,101 @@
+// Activations: formulas of one tensor.
+#include "frontend/onnx/ops/common.h"
+
+namespace fusor::onnx {
+
+Term swish(Term x, double slope) {
+  if (slope == 1) return x.apply("silu");
+  return x * (x * slope).apply("sigmoid");
+}
+
+namespace {
+
+void direct(NodeSite &s, llvm::StringRef op, ir::Attrs attrs = {}) {
+  s.ignore("consumed_inputs");
+  s.out(0, s.in(0).apply(op, std::move(attrs)));
+}
+void relu(NodeSite &s) { direct(s, "relu"); }
+void tanh(NodeSite &s) { direct(s, "tanh"); }
+void sigmoid(NodeSite &s) { direct(s, "sigmoid"); }
+void softplus(NodeSite &s) { direct(s, "softplus"); }
+void leakyRelu(NodeSite &s) { direct(s, "leaky_relu", {{"alpha", s.real("alpha", 0.01)}}); }
+void elu(NodeSite &s) { direct(s, "elu", {{"alpha", s.real("alpha", 1)}}); }
+
+void gelu(NodeSite &s) {
+  std::string form = s.text("approximate", "none");
+  if (form != "none" && form != "tanh") s.fail("attribute 'approximate' must be none or tanh, is '{0}'", form);
+  s.out(0, s.in(0).apply("gelu", {{"form", std::string(form == "tanh" ? "tanh" : "erf")}}));
+}
+void swishWithAlpha(NodeSite &s) { s.out(0, swish(s.in(0), s.real("alpha", 1))); }
+
+Term limited(Term x) { return x.apply("clamp", {{"low", 0.0}, {"high", 1.0}}); }
+void hardSigmoid(NodeSite &s) { s.out(0, limited(s.in(0) * s.real("alpha", 0.2) + s.real("beta", 0.5))); }
+void hardSwish(NodeSite &s) {
+  Term x = s.in(0);
+  s.out(0, x * limited(x / 6.0 + 0.5));
+}
+void selu(NodeSite &s) {
+  double alpha = s.real("alpha", 1.67326319217681884765625), gamma = s.real("gamma", 1.05070102214813232421875);
+  s.out(0, s.in(0).apply("elu", {{"alpha", alpha}}) * gamma);
+}
+void celu(NodeSite &s) {
+  double alpha = s.real("alpha", 1);
+  if (alpha == 0) s.fail("attribute 'alpha' must not be 0");
+  s.out(0, (s.in(0) / alpha).apply("elu") * alpha);
+}
+void thresholdedRelu(NodeSite &s) {
+  Term x = s.in(0);
+  s.out(0, x ? select(x > s.real("alpha", 1), x, s.writer().constant(0, x.dtype())) : x);
+}
+void softsign(NodeSite &s) {
+  Term x = s.in(0);
+  s.out(0, x / (x.apply("abs") + 1.0));
+}
+void mish(NodeSite &s) {
+  Term x = s.in(0);
+  s.out(0, x * x.apply("softplus").apply("tanh"));
+}
+void prelu(NodeSite &s) {
+  Term x = s.in(0);
+  s.out(0, select(x < 0.0, x * s.in(1), x));
+}
+
+// com.microsoft
+void biasGelu(NodeSite &s) { s.out(0, (s.in(0) + s.in(1)).apply("gelu", {{"form", std::string("erf")}})); }
+void geluErf(NodeSite &s) { s.out(0, s.in(0).apply("gelu", {{"form", std::string("erf")}})); }
+void fastGelu(NodeSite &s) {
+  Term x = s.in(0);
+  if (Term bias = s.optionalIn(1)) x = x + bias;
+  s.out(0, x.apply("gelu"));
+}
+void quickGelu(NodeSite &s) { s.out(0, swish(s.in(0), s.real("alpha", 1.702))); }
+
+} // namespace
+
+llvm::ArrayRef<OpEntry> activationOperators() {
+  static const std::vector<OpEntry> entries = {
+      {"", "Relu", 1, relu},
+      {"", "Tanh", 1, tanh},
+      {"", "Sigmoid", 1, sigmoid},
+      {"", "Softplus", 1, softplus},
+      {"", "LeakyRelu", 1, leakyRelu},
+      {"", "Elu", 1, elu},
+      {"", "Selu", 1, selu},
+      {"", "Celu", 12, celu},
+      {"", "Gelu", 20, gelu},
+      {"", "Swish", 24, swishWithAlpha},
+      {"", "HardSigmoid", 1, hardSigmoid},
+      {"", "HardSwish", 14, hardSwish},
+      {"", "ThresholdedRelu", 10, thresholdedRelu},
+      {"", "Softsign", 1, softsign},
+      {"", "Mish", 18, mish},
+      {"", "PRelu", 7, prelu},
+      {"com.microsoft", "Gelu", 1, geluErf},
+      {"com.microsoft", "BiasGelu", 1, biasGelu},
+      {"com.microsoft", "FastGelu", 1, fastGelu},
+      {"com.microsoft", "QuickGelu", 1, quickGelu},
+  };
+  return entries;
+}
+
+} // namespace fusor::onnx

@@ -1,0 +1,123 @@
+// QuantizeLinear and DequantizeLinear: one scale for the tensor, for each place of an axis, or for each block along it.
+#include "frontend/onnx/limits.h"
+#include "frontend/onnx/ops/common.h"
+
+namespace fusor::onnx {
+
+using ir::Dim, ir::DType, ir::Shape;
+
+namespace {
+
+// A scale or zero point in a shape that broadcasts with x.
+Term spread(NodeSite &s, Term v, Term x, int64_t axisGiven, int64_t block) {
+  if (!v || !x) return {};
+  if (block == 0 && (v.rank() == 0 || (v.rank() == 1 && v.dim(0).is(1)))) return v.reshape({});
+  unsigned axis = s.axis(axisGiven, x.rank());
+  if (s.failed()) return {};
+  if (block == 0) {
+    if (v.rank() != 1 || v.dim(0) != x.dim(axis))
+      return s.fail("scale {0} does not fit axis {1} of {2}", v.typeText(), axis, x.typeText());
+    Shape shape(x.rank(), Dim(1));
+    shape[axis] = v.dim(0);
+    return v.reshape(std::move(shape));
+  }
+  if (v.rank() != x.rank() || !x.dim(axis).isConstant() || !v.dim(axis).isConstant())
+    return s.fail("scale {0} does not fit blocks of {1}", v.typeText(), x.typeText());
+  int64_t n = x.dim(axis).value(), blocks = v.dim(axis).value();
+  if (block > n || blocks != (n + block - 1) / block)
+    return s.fail("{0} blocks of {1} do not cover dim {2}", blocks, block, n);
+  Shape apart = v.shape(), wide, joined = v.shape();
+  apart.insert(apart.begin() + axis + 1, Dim(1));
+  wide = apart;
+  wide[axis + 1] = Dim(block);
+  joined[axis] = Dim(blocks * block);
+  return v.reshape(std::move(apart))
+      .broadcast(std::move(wide))
+      .reshape(std::move(joined))
+      .part(axis, Dim(0), Dim(n)); // the last may be cut
+}
+
+int64_t blockOf(NodeSite &s) {
+  int64_t block = s.version() >= 21 ? s.integer("block_size", 0) : 0;
+  if (block < 0 || block > kMaxDim) s.fail("attribute 'block_size' is {0}", block);
+  return block;
+}
+int64_t axisOf(NodeSite &s) { return s.version() >= 13 ? s.integer("axis", 1) : 1; }
+
+void quantizeLinear(NodeSite &s) {
+  Term x = s.in(0), scale = s.in(1), zero = s.optionalIn(2);
+  int64_t axis = axisOf(s), block = blockOf(s);
+  bool saturate = s.version() < 19 || s.integer("saturate", 1) != 0;
+  if (s.version() >= 23) s.ignore("precision");
+  DType to = zero ? zero.dtype() : DType::u8;
+  if (s.version() >= 21 && s.integer("output_dtype", 0) != 0) {
+    auto dtype = dtypeOf(static_cast<int32_t>(s.integer("output_dtype", 0)));
+    if (!dtype) return void(s.fail("attribute 'output_dtype': {0}", llvm::toString(dtype.takeError())));
+    if (zero && *dtype != to)
+      return void(s.fail("output_dtype is {0}, the zero point {1}", ir::name(*dtype), ir::name(to)));
+    to = *dtype;
+  }
+  if (s.failed()) return;
+  Term y = x.cast(DType::f32) / spread(s, scale, x, axis, block).cast(DType::f32);
+  if (ir::isFp8(to)) return s.out(0, castTo(y, to, saturate)); // a zero point only names the type
+  y = y.apply("round");
+  if (zero) y = y + spread(s, zero, x, axis, block).cast(DType::f32);
+  s.out(0, y.cast(to)); // the IR saturates
+}
+
+void dequantizeLinear(NodeSite &s) {
+  Term q = s.in(0), scale = s.in(1), zero = s.optionalIn(2);
+  int64_t axis = axisOf(s), block = blockOf(s);
+  DType to = scale.dtype();
+  if (s.version() >= 23 && s.integer("output_dtype", 0) != 0) {
+    auto dtype = dtypeOf(static_cast<int32_t>(s.integer("output_dtype", 0)));
+    if (!dtype) return void(s.fail("attribute 'output_dtype': {0}", llvm::toString(dtype.takeError())));
+    to = *dtype;
+  }
+  if (s.failed()) return;
+  if (zero && zero.dtype() != q.dtype())
+    return void(s.fail("the zero point is {0}, the tensor {1}", ir::name(zero.dtype()), ir::name(q.dtype())));
+  Term y;
+  if (ir::isInteger(q.dtype())) { // the difference is exact
+    y = q.cast(DType::i64);
+    if (zero) y = y - spread(s, zero, q, axis, block).cast(DType::i64);
+    y = y.cast(DType::f32);
+  } else {
+    y = q.cast(DType::f32);
+    if (zero) y = y - spread(s, zero, q, axis, block).cast(DType::f32);
+  }
+  s.out(0, (y * spread(s, scale, q, axis, block).cast(DType::f32)).cast(to));
+}
+
+void dynamicQuantizeLinear(NodeSite &s) { // to uint8, with 0 in the range
+  Term x = s.in(0);
+  if (!x) return;
+  auto dims = allDims(x.rank());
+  Term zero = s.writer().constant(0, DType::f32);
+  auto extreme = [&](const char *reduce, const char *limit) {
+    Term t = dims.empty() ? x : x.reduce(reduce, dims, false);
+    return s.writer().op(limit, {t, zero});
+  };
+  Term high = extreme("reduce_max", "max"), low = extreme("reduce_min", "min");
+  Term scale = (high - low) / 255.0;
+  Term safe = scale ? select(scale == 0.0, s.writer().constant(1, DType::f32), scale) : Term();
+  Term point = ((-low) / safe).apply("round").apply("clamp", {{"low", 0.0}, {"high", 255.0}});
+  s.out(0, ((x / safe).apply("round") + point).cast(DType::u8));
+  s.out(1, scale);
+  s.out(2, point.cast(DType::u8));
+}
+
+} // namespace
+
+llvm::ArrayRef<OpEntry> quantizeOperators() {
+  static const std::vector<OpEntry> entries = {
+      {"", "QuantizeLinear", 10, quantizeLinear},
+      {"", "DequantizeLinear", 10, dequantizeLinear},
+      {"", "DynamicQuantizeLinear", 11, dynamicQuantizeLinear},
+      {"com.microsoft", "QuantizeLinear", 1, quantizeLinear},
+      {"com.microsoft", "DequantizeLinear", 1, dequantizeLinear},
+  };
+  return entries;
+}
+
+} // namespace fusor::onnx
