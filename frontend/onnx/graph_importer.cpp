@@ -370,7 +370,7 @@ void GraphImporter::expand(const Node &node, Scope &scope, int64_t version, cons
   writer_->startNode(
       {"onnx:" + locationName(node.name().empty() && node.output_size() ? node.output(0) : node.name()), 0, 0});
   entry.expand(site);
-  if (!site.failed()) site.checkAttributes();
+  if (!site.failed()) site.checkAllRead();
   for (unsigned i = 0; i < site.outputCount() && !site.failed(); ++i)
     if (site.wants(i) && !typeOf(site.outputs()[i])) site.fail("its result {0} is not supported", i);
   if (auto failure = writer_->takeFailure()) {
@@ -446,7 +446,7 @@ bool GraphImporter::foldMovement(const Node &node, const OpEntry &entry, int64_t
   NodeSite site(writer, folder, node, version, slots, "");
   writer.startNode({});
   entry.expand(site);
-  if (!site.failed()) site.checkAttributes();
+  if (!site.failed()) site.checkAllRead();
   if (writer.takeFailure()) return false; // said when it is tried in earnest
   for (const ir::Op &op : function.block().ops())
     for (ir::Value result : op.results())

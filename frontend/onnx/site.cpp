@@ -1,4 +1,5 @@
 #include "frontend/onnx/site.h"
+#include "frontend/onnx/limits.h"
 #include "frontend/onnx/names.h"
 #include "model.pb.h"
 #include "llvm/ADT/STLExtras.h"
@@ -48,6 +49,8 @@ ir::TensorType NodeSite::type(unsigned i) {
 std::optional<std::vector<Dim>> NodeSite::dims(unsigned i, llvm::StringRef what) {
   if (!has(i)) return fail("input {0} ({1}) is missing", i, what), std::nullopt;
   Slot &slot = *inputs_[i];
+  if (auto type = typeOf(slot); type && type->rank() > 1)
+    return fail("{0} must be a vector, is {1}", what, type->str()), std::nullopt;
   if (!slot.known && slot.data) slot.known = knownOf(*slot.data);
   if (slot.known) return slot.known->elements;
   if (!slot.value) return fail("{0} must be a small tensor of integers", what), std::nullopt;
@@ -85,6 +88,31 @@ std::optional<std::vector<double>> NodeSite::reals(unsigned i, llvm::StringRef w
   auto content = folder_.evaluate(term.value());
   if (!content) return fail("{0} {1}", what, llvm::toString(content.takeError())), std::nullopt;
   return (*content)->data;
+}
+
+std::optional<std::vector<double>> NodeSite::constant(unsigned i) {
+  if (!has(i)) return std::nullopt;
+  const Slot &slot = *inputs_[i];
+  std::vector<double> values;
+  if (slot.data && slot.data->elements() <= kFoldingElements) {
+    for (int64_t e = 0, n = slot.data->elements(); e < n; ++e)
+      values.push_back(ir::loadElement(slot.data->dtype, slot.data->bytes->data(), e));
+    return values;
+  }
+  if (!slot.known || !slot.known->isConstant()) return std::nullopt;
+  for (const Dim &dim : slot.known->elements) values.push_back(static_cast<double>(dim.value()));
+  return values;
+}
+
+void NodeSite::checkIndices(unsigned i, const Dim &size) {
+  auto indices = size.isConstant() ? constant(i) : std::nullopt;
+  if (!indices) return;
+  auto n = static_cast<double>(size.value());
+  for (double index : *indices)
+    if (!(index >= -n && index < n)) {
+      fail("index {0} is outside of a dim of {1}", index, size.str());
+      return;
+    }
 }
 
 // --- attributes
@@ -174,7 +202,18 @@ std::optional<Data> NodeSite::tensor(llvm::StringRef name) {
   return *data;
 }
 
-void NodeSite::checkAttributes() {
+void NodeSite::checkAllRead() {
+  for (unsigned i = 0; i < std::min(32u, inputCount()); ++i)
+    if (inputs_[i] && !(askedInputs_ >> i & 1)) {
+      fail("input {0} is not one of this operator at this version", i);
+      return;
+    }
+  for (const Attribute &a : node_.attribute())
+    if (!a.ref_attr_name().empty()) {
+      fail("attribute '{0}' refers to attribute '{1}' of a function, and this is in none", shown(a.name()),
+           shown(a.ref_attr_name()));
+      return;
+    }
   for (const Attribute &a : node_.attribute())
     if (!asked_.contains(a.name())) {
       fail("attribute '{0}' is not supported at this version", shown(a.name()));

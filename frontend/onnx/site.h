@@ -35,7 +35,10 @@ public:
 
   /// Those given; one left out in the middle counts.
   unsigned inputCount() const { return inputs_.size(); }
-  bool has(unsigned i) const { return i < inputs_.size() && inputs_[i]; }
+  bool has(unsigned i) {
+    if (i < 32) askedInputs_ |= 1u << i;
+    return i < inputs_.size() && inputs_[i];
+  }
   /// Input `i`; a failure where it is not given.
   Term in(unsigned i);
   /// Input `i`, or empty.
@@ -46,6 +49,10 @@ public:
   std::optional<std::vector<ir::Dim>> dims(unsigned i, llvm::StringRef what);
   std::optional<std::vector<int64_t>> integers(unsigned i, llvm::StringRef what);
   std::optional<std::vector<double>> reals(unsigned i, llvm::StringRef what);
+  /// The content of input `i` where the file itself has it; asking is no failure.
+  std::optional<std::vector<double>> constant(unsigned i);
+  /// Fails where the file itself has an index of input `i` that is outside of a dim of `size`.
+  void checkIndices(unsigned i, const ir::Dim &size);
 
   // --- attributes; one that is never asked for is refused
 
@@ -75,8 +82,8 @@ public:
     return writer_.fail(format, std::forward<Args>(args)...);
   }
   bool failed() const { return writer_.failed(); }
-  /// Fails where an attribute was given that the expansion did not ask for.
-  void checkAttributes();
+  /// Fails where an attribute or an input was given that the expansion did not ask for.
+  void checkAllRead();
 
 private:
   const Attribute *find(llvm::StringRef name, int32_t type);
@@ -88,6 +95,7 @@ private:
   llvm::StringRef modelFolder_;
   std::vector<Slot> outputs_;
   llvm::StringSet<> asked_;
+  uint32_t askedInputs_ = 0;
 };
 
 } // namespace fusor::onnx

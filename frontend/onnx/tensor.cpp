@@ -100,6 +100,18 @@ template <typename Stored, typename Field> void store(const Field &field, char *
   }
 }
 
+// Whether entries of int32_data are values of a narrower type: bits of f16, bf16 and FP8, numbers of integers.
+llvm::Error checkRange(const Tensor &t, DType dtype) {
+  unsigned bits = ir::byteSize(dtype) * 8;
+  if (bits >= 32) return llvm::Error::success();
+  int64_t low = ir::isSigned(dtype) ? -(int64_t(1) << (bits - 1)) : 0;
+  int64_t high = low + (int64_t(1) << bits) - 1;
+  for (int32_t entry : t.int32_data())
+    if (entry < low || entry > high)
+      return problem("has the entry {0} in int32_data, which is no {1}", entry, ir::name(dtype));
+  return llvm::Error::success();
+}
+
 // One entry an element; narrow types keep their bits in the low part of an int32.
 void storeTyped(const Tensor &t, DType dtype, char *to) {
   switch (dtype) {
@@ -177,6 +189,7 @@ llvm::Expected<Data> readTensor(const Tensor &t, llvm::StringRef folder) {
     }
   }
   if (auto error = checkTyped(t, *dtype, *count)) return error;
+  if (auto error = checkRange(t, *dtype)) return error;
   std::vector<char> content(bytes);
   storeTyped(t, *dtype, content.data());
   return withBytes(std::move(data), std::move(content));

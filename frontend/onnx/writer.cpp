@@ -97,9 +97,10 @@ llvm::Error Writer::checkSize(llvm::ArrayRef<Dim> shape) const {
     int64_t size = std::max<int64_t>({-std::max(of.low, -kMaxDim - 1), of.high, 1});
     terms *= std::max(1u, of.count);
     if (size > kMaxDim || terms > kMaxDimTerms)
-      return problem("would make a dim that is too large: {0}", shown(dim.str()));
+      return problem("would make a dim that is too large: {0}, the limit is {1}", shown(dim.str()), kMaxDim);
     if (llvm::MulOverflow(product, size, product) || product > kMaxElements)
-      return problem("would make a tensor that is too large: [{0}]", shown(ir::str(shape)));
+      return problem("would make a tensor that is too large: [{0}] has more than {1} elements", shown(ir::str(shape)),
+                     kMaxElements);
   }
   return llvm::Error::success();
 }

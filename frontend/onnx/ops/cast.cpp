@@ -65,6 +65,7 @@ void identity(NodeSite &s) { s.out(0, s.in(0)); }
 // At inference it hands its input on. The mask is all true.
 void dropout(NodeSite &s) {
   for (const char *name : {"ratio", "seed", "is_test", "consumed_inputs"}) s.ignore(name);
+  s.has(1); // the ratio does not matter
   if (s.version() >= 12 && s.has(2)) {
     auto training = s.integers(2, "training_mode");
     if (training && !training->empty() && training->front() != 0)

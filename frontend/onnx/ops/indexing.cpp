@@ -51,6 +51,7 @@ void gatherElements(NodeSite &s) {
   Term x = s.in(0), indices = s.in(1);
   unsigned axis = s.axis(s.integer("axis", 0), x.rank());
   if (s.failed()) return;
+  s.checkIndices(1, x.dim(axis));
   Term places = placesOf(s, x, indices, axis);
   s.out(0, s.writer().op("gather", {x.reshape({ir::product(x.shape())}), places}, {{"axis", int64_t(0)}}));
 }
@@ -72,6 +73,14 @@ std::optional<Rows> rowsOf(NodeSite &s, const Shape &x, Term indices, unsigned b
   if (auto error = w.checkSize({ir::product(x)})) return s.fail("{0}", llvm::toString(std::move(error))), std::nullopt;
   unsigned named = batch + static_cast<unsigned>(k);
   auto steps = strides(x, named);
+  if (auto constant = s.constant(1))
+    for (size_t i = 0; i < constant->size() && k > 0; ++i) {
+      const Dim &size = x[batch + i % k];
+      double index = (*constant)[i];
+      if (size.isConstant() &&
+          !(index >= -static_cast<double>(size.value()) && index < static_cast<double>(size.value())))
+        return s.fail("index {0} is outside of a dim of {1}", index, size.str()), std::nullopt;
+    }
   Shape places = indices.shape();
   places.pop_back();
   Term sum = w.constant(0, DType::i64).broadcast(places);
@@ -166,6 +175,7 @@ void scatterElements(NodeSite &s) {
   unsigned axis = s.axis(s.integer("axis", 0), x.rank());
   std::string reduction = s.version() >= 16 ? s.text("reduction", "none") : "none";
   if (s.failed()) return;
+  s.checkIndices(1, x.dim(axis));
   Term places = placesOf(s, x, indices, axis);
   if (!places || !updates) return;
   if (updates.shape() != indices.shape()) return void(s.fail("updates must have the shape of indices"));

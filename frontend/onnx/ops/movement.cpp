@@ -279,6 +279,7 @@ void gather(NodeSite &s) {
   Term x = s.in(0);
   unsigned axis = s.axis(s.integer("axis", 0), x.rank());
   if (s.failed()) return;
+  s.checkIndices(1, x.dim(axis));
   Term indices = s.in(1);
   s.out(0, s.writer().op("gather", {x, indices}, {{"axis", static_cast<int64_t>(axis)}}));
 }

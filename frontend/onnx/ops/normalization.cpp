@@ -64,6 +64,7 @@ void layerNormalization(NodeSite &s) {
   unsigned axis = s.axis(s.integer("axis", -1), x.rank());
   double eps = s.real("epsilon", 1e-5);
   s.ignore("stash_type"); // statistics are always in f32
+  if (!s.has(1)) s.fail("input 1, the scale, is missing");
   if (s.failed()) return;
   auto scale = vectorOf(s, 1, x, axis), bias = vectorOf(s, 2, x, axis);
   if (!scale || !bias) return;
@@ -192,6 +193,8 @@ void embedLayerNormalization(NodeSite &s) {
   Term ids = s.in(0), segments = s.optionalIn(1), words = s.in(2), positions = s.in(3), kinds = s.optionalIn(4);
   double eps = s.real("epsilon", 1e-12);
   s.ignore("mask_index_type");
+  bool hasMask = s.has(7);
+  s.checkIndices(0, words.dim(0));
   if (s.failed()) return;
   Term positionIds = s.optionalIn(8);
   ir::Attrs rows{{"axis", int64_t(0)}};
@@ -206,7 +209,7 @@ void embedLayerNormalization(NodeSite &s) {
   if (!scale || !bias) return;
   s.out(0, s.writer().ops("layer_norm", {sum, *scale, *bias}, {{"eps", eps}}, 3)[0]);
   if (s.wants(1)) { // how many tokens are not padding
-    Term mask = s.optionalIn(7);
+    Term mask = hasMask ? s.in(7) : Term();
     s.out(1, mask ? mask.cast(DType::i32).reduce("sum", {1}, false)
                   : s.writer().constant(0, DType::i32).broadcast({ids.dim(0)}));
   }

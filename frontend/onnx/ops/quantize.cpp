@@ -1,6 +1,7 @@
 // QuantizeLinear and DequantizeLinear: one scale for the tensor, for each place of an axis, or for each block along it.
 #include "frontend/onnx/limits.h"
 #include "frontend/onnx/ops/common.h"
+#include "llvm/ADT/STLExtras.h"
 
 namespace fusor::onnx {
 
@@ -59,6 +60,8 @@ void quantizeLinear(NodeSite &s) {
   }
   if (s.failed()) return;
   Term y = x.cast(DType::f32) / spread(s, scale, x, axis, block).cast(DType::f32);
+  if (auto point = s.constant(2); ir::isFp8(to) && point && llvm::any_of(*point, [](double p) { return p != 0; }))
+    return void(s.fail("the zero point of an FP8 type must be 0"));
   if (ir::isFp8(to)) return s.out(0, castTo(y, to, saturate)); // a zero point only names the type
   y = y.apply("round");
   if (zero) y = y + spread(s, zero, x, axis, block).cast(DType::f32);
