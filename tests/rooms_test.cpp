@@ -56,7 +56,7 @@ struct Home {
 };
 
 const std::vector<Home> kHomes = {
-    {"google/protobuf/", {"frontend/onnx/", "tests/frontend/"}},
+    {"google/protobuf/", {"frontend/onnx/", "tests/onnx/"}},
     {"cuda", {"runtime/"}},
     {"nvrtc", {"runtime/"}},
     {"cublas", {"runtime/"}},
@@ -90,7 +90,7 @@ std::string brokenArrow(StringRef file, StringRef header) {
     if (header.startswith(home.header) && !underAny(file, home.homes))
       return llvm::formatv("{0}* is included only in {1}; put the code that needs it there", home.header,
                            llvm::join(home.homes, " and "));
-  if (header.endswith(".pb.h") && !file.startswith("frontend/onnx/") && !file.startswith("tests/frontend/"))
+  if (header.endswith(".pb.h") && !file.startswith("frontend/onnx/") && !file.startswith("tests/onnx/"))
     return "protobuf is seen only in frontend/onnx/; put the code that needs it there";
   if (!roomOf(header) || header.startswith(room->from) || underAny(header, room->mayInclude)) return "";
   return llvm::formatv("{0} must not include {1} (it may include {2}); {3}", room->from, roomOf(header)->from,
