@@ -4,6 +4,7 @@
 #include "ir/ops/op_def.h"
 #include "passes/fp8/recipe.h"
 #include "passes/optimizer/state.h"
+#include "passes/precision/demand.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Regex.h"
 
@@ -16,7 +17,7 @@ class Inserter {
 public:
   Inserter(ir::Function &function, PassContext &context, llvm::Regex *select)
       : function_(function), module_(function.module()), context_(context), recipe_(*context.options().fp8),
-        select_(select) {}
+        select_(select), heads_(INT64_MAX) {}
 
   bool run() {
     bool changed = false;
@@ -43,7 +44,13 @@ private:
     return isParam ? weight : Value();
   }
 
-  std::optional<std::string> whyNot(const ir::Op &op, std::string &layer) const {
+  // As wide as a vocabulary. Narrow ones compute in f32 (passes/precision), which the dtype says.
+  bool isHead(const ir::Op &op) {
+    const ir::Dim &outputs = op.result().shape().back();
+    return outputs.isConstant() && outputs.value() >= context_.options().wideHeadBelow && heads_.isWideHead(op);
+  }
+
+  std::optional<std::string> whyNot(const ir::Op &op, std::string &layer) {
     if (!op.is("linear")) return (op.name() + " multiplies two activations, the recipe covers linear layers").str();
     if (op.result().dtype() != DType::bf16)
       return ("computes in " + ir::name(op.result().dtype()) + ", FP8 takes the place of bf16").str();
@@ -52,6 +59,11 @@ private:
     layer = layerOf(master.name());
     if (select_ && !select_->match(layer))
       return llvm::formatv("'{0}' has no match of the selection '{1}'", layer, recipe_.select).str();
+    if (!select_ && isHead(op))
+      return llvm::formatv("'{0}' is a head: its result goes to nothing but a loss or the function's results (a "
+                           "selection that names it has it in FP8)",
+                           layer)
+          .str();
     return std::nullopt;
   }
 
@@ -115,6 +127,7 @@ private:
   PassContext &context_;
   const DelayedScaling &recipe_;
   llvm::Regex *select_;
+  Demand heads_;
 };
 
 } // namespace
