@@ -1,6 +1,7 @@
 #include "passes/pipeline.h"
 #include "passes/fp8/fold.h"
 #include "passes/fp8/insert.h"
+#include "passes/fp8/split.h"
 #include "passes/fp8/tn.h"
 #include "passes/fp8/update.h"
 #include "passes/fusion/fusion.h"
@@ -57,6 +58,7 @@ const Step kSteps[] = {
      true,
      true},
     {{"schedule", schedule, "when kernels are fixed: which runs first decides how long values live"}, true, true},
+    {{"fp8-split", fp8Split, "when the peak is known: a kernel there gives up what another can make"}, false, true},
     // memory (lifetimes of that order) is planned by the run time for each bucket, see passes/memory
 };
 
