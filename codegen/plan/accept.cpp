@@ -33,6 +33,24 @@ llvm::Expected<ClusterKind> acceptLoop(const FlatCluster &cluster, const Target 
 
 } // namespace
 
+llvm::SmallVector<Overwrite, 4> overwritable(const FlatCluster &cluster) {
+  const Block &body = cluster.function->block();
+  if (!cluster.anchor) {
+    if (auto plan = planLoop(cluster))
+      return overwritable(*plan, body);
+    else
+      llvm::consumeError(plan.takeError());
+    return {};
+  }
+  if (cluster.anchor->def().lowering != Lowering::contraction) return {};
+  auto plan = planContraction(cluster);
+  if (!plan) return llvm::consumeError(plan.takeError()), llvm::SmallVector<Overwrite, 4>();
+  auto pairs = overwritable(plan->epilogue, body);
+  llvm::erase_if(pairs,
+                 [&](const Overwrite &pair) { return pair.input == plan->a.input || pair.input == plan->b.input; });
+  return pairs;
+}
+
 llvm::Expected<ClusterKind> accept(const FlatCluster &cluster, const Target &target) {
   auto planned = [](auto plan, ClusterKind kind) -> llvm::Expected<ClusterKind> {
     if (!plan) return plan.takeError();

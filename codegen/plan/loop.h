@@ -106,6 +106,13 @@ inline constexpr unsigned kAccumulator = ~0u;
 inline constexpr unsigned kMostTransposedStores = 4;
 inline constexpr int64_t kMostTransposedRowColumns = 4096;
 
+/// An input whose buffer may be that of an output: same place, same size, read by the thread that writes it, before.
+struct Overwrite {
+  unsigned input, output;
+};
+/// `body` has the cluster's inputs as arguments.
+llvm::SmallVector<Overwrite, 4> overwritable(const LoopPlan &plan, const ir::Block &body);
+
 /// Bytes of device memory a cluster reads and writes once, symbols at their upper ranges. What fusion minimises.
 int64_t borderBytes(const FlatCluster &cluster, const ir::SymbolValues &symbols);
 

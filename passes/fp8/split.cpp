@@ -1,5 +1,4 @@
 #include "passes/fp8/split.h"
-#include "codegen/emit/emit.h"
 #include "codegen/plan/accept.h"
 #include "ir/graph/clone.h"
 #include "ir/ops/op_def.h"
@@ -95,8 +94,17 @@ void outline(ir::Function &copy, const ir::Function &source, const Op &whole) {
   }
 }
 
-using Originals = llvm::DenseMap<const Op *, const Op *>;
 using Pairs = std::vector<std::pair<unsigned, unsigned>>; // result, operand that it may be written over
+
+Pairs overwritableBy(const Op &fusion) {
+  Pairs pairs;
+  auto flat = codegen::flatten(fusion);
+  if (!flat) return llvm::consumeError(flat.takeError()), pairs;
+  for (const codegen::Overwrite &pair : codegen::overwritable(*flat)) pairs.push_back({pair.output, pair.input});
+  return pairs;
+}
+
+using Originals = llvm::DenseMap<const Op *, const Op *>;
 
 class Splitter {
 public:
@@ -153,12 +161,7 @@ private:
       const Op *original = originals.empty() ? &op : originals.lookup(&op);
       llvm::DenseMap<const Op *, Pairs> &known = original ? inPlace_ : ofCut;
       auto [it, isNew] = known.try_emplace(original ? original : &op);
-      if (isNew) {
-        if (auto set = codegen::emit(*it->first, context_.options().target))
-          for (const codegen::InPlace &pair : set->inPlace) it->second.push_back({pair.output, pair.input});
-        else
-          llvm::consumeError(set.takeError());
-      }
+      if (isNew) it->second = overwritableBy(*it->first);
       return llvm::is_contained(it->second, std::pair(result, operand));
     };
     options.mayOverwrite = mayOverwrite;
