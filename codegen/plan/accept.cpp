@@ -36,11 +36,9 @@ llvm::Expected<ClusterKind> acceptLoop(const FlatCluster &cluster, const Target 
 llvm::SmallVector<Overwrite, 4> overwritable(const FlatCluster &cluster) {
   const Block &body = cluster.function->block();
   if (!cluster.anchor) {
-    if (auto plan = planLoop(cluster))
-      return overwritable(*plan, body);
-    else
-      llvm::consumeError(plan.takeError());
-    return {};
+    auto plan = planLoop(cluster);
+    if (!plan) return llvm::consumeError(plan.takeError()), llvm::SmallVector<Overwrite, 4>();
+    return overwritable(*plan, body);
   }
   if (cluster.anchor->def().lowering != Lowering::contraction) return {};
   auto plan = planContraction(cluster);
