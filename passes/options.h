@@ -42,6 +42,8 @@ struct PassOptions {
   std::optional<DelayedScaling> fp8;
   /// FP8 gradients multiply transposed copies: cuBLASLt's products before sm_100 have both operands along the sum.
   bool fp8Tn = false;
+  /// Inference: the weights of linear layers, heads apart, are parameters in FP8.
+  bool fp8Weights = false;
   AdamW optimizer;
   /// The initial dynamic loss scale. Absent: 65536 for f16, none for other precisions.
   std::optional<double> lossScale;

@@ -3,6 +3,7 @@
 #include "passes/fp8/insert.h"
 #include "passes/fp8/tn.h"
 #include "passes/fp8/update.h"
+#include "passes/fp8/weights.h"
 #include "passes/fusion/fusion.h"
 #include "passes/gradient/gradient.h"
 #include "passes/layout/layout.h"
@@ -45,6 +46,9 @@ const Step kSteps[] = {
     {{"fp8-fold", fp8Fold, "the last that needs quantised tensors as such: kernels see data, scales and ordinary ops"},
      true,
      true},
+    {{"fp8-weights", fp8Weights, "when products of FP8 and copies in bf16 can be seen: either's weight is replaced"},
+     true,
+     false},
     {{"fp8-tn", fp8Tn, "when products are plain FP8: a library's need transposed copies, which `layout` sees"},
      true,
      true},

@@ -59,7 +59,9 @@ llvm::Expected<Generated> generate(const GenerateSettings &s, llvm::function_ref
     return inputError("'{0}': checkpoint.json has no \"config\": it was not written by `fusor train`", s.checkpoint);
   auto config = configFromJson(*configJson, s.checkpoint + "/checkpoint.json, \"config\"");
   if (!config) return config.takeError();
-  auto prompt = promptTokens(s, *config);
+  const bool generates = s.saveFolder.empty() || !s.prompt.empty() || !s.text.empty();
+  llvm::Expected<std::vector<int32_t>> prompt = std::vector<int32_t>();
+  if (generates) prompt = promptTokens(s, *config);
   if (!prompt) return prompt.takeError();
   auto device = chooseDevice(s.device.device, s.device.tier);
   if (!device) return device.takeError();
@@ -67,12 +69,18 @@ llvm::Expected<Generated> generate(const GenerateSettings &s, llvm::function_ref
   CompileRequest request(s.device);
   request.passes.precision = s.precision;
   request.passes.function = "decode";
+  request.passes.fp8Weights = s.fp8Weights;
   auto module = s.keepsCache ? nn::gptDecoding(*config) : nn::gptDecodingAll(*config);
   auto compiled = compileModule(std::move(module), *device, std::move(request));
   if (!compiled) return compiled.takeError();
   runtime::Program &program = *compiled->program;
   if (auto error = program.initialize(0)) return error; // the caches: zeros
-  if (auto error = loadCheckpoint(program, s.checkpoint, /*states=*/false)) return error;
+  if (auto error = loadCheckpoint(program, s.checkpoint, {.fp8 = false, .states = false})) return error;
+  if (!s.saveFolder.empty()) {
+    llvm::json::Object saved = *info;
+    if (s.fp8Weights) saved["weights"] = "fp8";
+    if (auto error = saveCheckpoint(program, s.saveFolder, std::move(saved), {.states = false})) return error;
+  }
 
   Generated result{.prompt = *prompt, .isText = config->vocab == 256, .device = device->name};
   // With a cache the prompt goes in at once, then token by token; without, all of it in the places it has anyway.
@@ -82,7 +90,7 @@ llvm::Expected<Generated> generate(const GenerateSettings &s, llvm::function_ref
   std::vector<double> times;
   auto length = static_cast<int64_t>(prompt->size()); // of the sequence so far
   int32_t position = 0;
-  for (int64_t made = 0; made < s.newTokens; ++made) {
+  for (int64_t made = 0; made < s.newTokens && generates; ++made) {
     if (length > config->context) {
       result.contextFull = true;
       break;
@@ -112,6 +120,10 @@ llvm::Expected<Generated> generate(const GenerateSettings &s, llvm::function_ref
   result.compiled = program.compileStats().compiled;
   result.kernels = program.kernelsPerRun(), result.launches = program.launchesPerRun();
   result.plans = program.plansBuilt();
+  result.peakBytes = program.peakBytes();
+  auto bytes = fp8WeightBytes(program);
+  if (!bytes) return bytes.takeError();
+  result.weightBytes = *bytes;
   return result;
 }
 

@@ -125,8 +125,7 @@ Error Program::load(const std::string &folder) {
   if (state_->error) return state_->error;
   auto info = frontend::readCheckpointInfo(folder);
   if (!info) return frontend::toPublic(info.takeError());
-  if (auto error = frontend::loadCheckpoint(*state_->program, folder, /*states=*/true))
-    return frontend::toPublic(std::move(error));
+  if (auto error = frontend::loadCheckpoint(*state_->program, folder, {})) return frontend::toPublic(std::move(error));
   state_->steps = info->getInteger("step").getValueOr(0);
   return {};
 }

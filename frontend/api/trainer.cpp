@@ -265,7 +265,7 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
     if (auto error = loadParameters(program, s.initFile)) return error;
   if (!s.resumeFolder.empty()) {
     std::vector<std::string> missing;
-    if (auto error = loadCheckpoint(program, s.resumeFolder, /*states=*/true, &missing)) return error;
+    if (auto error = loadCheckpoint(program, s.resumeFolder, {}, &missing)) return error;
     size_t before = missing.size();
     llvm::erase_if(missing, isFp8State);
     if (missing.size() != before)

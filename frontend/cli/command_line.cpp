@@ -91,7 +91,10 @@ void addGenerate(CLI::App &app, GenerateOptions &o) {
   app.add_option("--text", o.text, "text, of a model trained on text")->excludes(prompt);
   app.add_option("--new-tokens", o.newTokens)->check(CLI::Range(0, 1 << 20))->capture_default_str();
   addPrecision(app, o.precision);
-  app.add_option("--weights", o.weights)->check(CLI::IsMember({"bf16", "fp8"}))->capture_default_str();
+  app.add_option("--weights", o.weights, "fp8: linear layers keep theirs in FP8 alone")
+      ->check(CLI::IsMember({"bf16", "fp8"}))
+      ->capture_default_str();
+  app.add_option("--save", o.save, "write a checkpoint with these weights into this folder");
   app.add_option("--temperature", o.temperature, "0: the most likely token")->check(CLI::Range(0.0, 1e3));
   app.add_flag("!--no-kv-cache", o.keepsCache, "read all tokens again for each new one: slower, the same tokens");
   app.add_option("--top-k", o.topK, "choose among the K most likely, 0: all")->check(CLI::Range(0, 1 << 20));
@@ -131,6 +134,8 @@ ModuleFlags addModule(CLI::App &app, ModuleOptions &o) {
   app.add_option("--func", o.function, "which function (the only one, else forward)");
   auto *pipeline = app.add_option("--pipeline", o.pipeline)->check(CLI::IsMember({"infer", "train"}));
   app.add_option("--dim", o.dims, "a symbol's value: B=8");
+  app.add_option("--weights", o.weights, "fp8: linear layers keep theirs in FP8 alone, for inference")
+      ->check(CLI::IsMember({"fp8"}));
   return {pipeline, addPrecision(app, o.precision)};
 }
 
@@ -203,7 +208,6 @@ CommandLine parseCommandLine(int argc, const char *const *argv) {
   runApp->add_option("--expect", runOptions->expectFolder, "folder of output_<i>_<name>.npy to compare with");
   runApp->add_option("--atol", runOptions->atol)->capture_default_str();
   runApp->add_option("--rtol", runOptions->rtol)->capture_default_str();
-  runApp->add_option("--weights", runOptions->weights)->check(CLI::IsMember({"fp8"}));
 
   auto opsOptions = std::make_shared<OpsOptions>();
   verbWith("ops", "the op table", opsOptions, ops)->add_flag("--markdown", opsOptions->markdown);

@@ -40,6 +40,7 @@ llvm::Expected<passes::PassOptions> passOptions(const CommonOptions &common, con
   result.function = options.function;
   result.precision = precision->dtype;
   if (precision->fp8) result.fp8.emplace();
+  result.fp8Weights = !options.weights.empty();
   if (common.device == "auto" || common.device == "cpu") return result; // passes need no device
   auto device = chooseDevice(common.device, deviceSettings(common).tier);
   if (!device) return device.takeError();

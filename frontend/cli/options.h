@@ -36,7 +36,7 @@ struct TrainOptions {
 };
 
 struct GenerateOptions {
-  std::string checkpoint, prompt, text, precision = "bf16", weights = "bf16";
+  std::string checkpoint, prompt, text, save, precision = "bf16", weights = "bf16";
   int64_t newTokens = 24, topK = 0;
   double temperature = 0; // 0: greedy
   bool keepsCache = true;
@@ -56,9 +56,9 @@ struct BenchOptions {
 
 /// What opt, explain, emit and run share.
 struct ModuleOptions {
-  std::string file; // M.fir or config:NAME
-  std::string function, pipeline = "infer", precision = "f32";
-  std::vector<std::string> dims; // "B=8"
+  std::string file;                                                     // M.fir or config:NAME
+  std::string function, pipeline = "infer", precision = "f32", weights; // fp8, or empty
+  std::vector<std::string> dims;                                        // "B=8"
   bool pipelineGiven = false, precisionGiven = false;
 };
 struct OptOptions : ModuleOptions {
@@ -75,7 +75,7 @@ struct EmitOptions : ModuleOptions {
 };
 struct RunOptions : ModuleOptions {
   std::vector<std::string> inputs; // NAME=F.npy
-  std::string inputsFolder, outputsFolder, expectFolder, weights;
+  std::string inputsFolder, outputsFolder, expectFolder;
   double atol = 1e-5, rtol = 1e-5;
 };
 struct OpsOptions {
