@@ -1,7 +1,9 @@
 // FP8 on tensor cores: products by cuBLASLt against float64 of the dequantised operands, and training with them.
 #include "frontend/text/parser.h"
 #include "tests/gpu/support.h"
+#include "tests/support/fp8_definition.h"
 #include <cmath>
+#include <cstring>
 #include <gtest/gtest.h>
 #include <random>
 
@@ -201,6 +203,70 @@ TEST(Fp8Training, GraphAndEagerAndTwoRunsAreBitEqual) {
     float loss = step(first, batch, i);
     EXPECT_EQ(loss, step(second, batch, i));
     EXPECT_EQ(loss, step(launched, batch, i));
+  }
+}
+
+// --- conversions: every bf16 pattern, a million of f32
+
+llvm::Expected<std::unique_ptr<Program>> conversions(const ir::Target &target, const char *type, int64_t count) {
+  std::string in = std::string(type) + "[" + std::to_string(count) + "]", size = "[" + std::to_string(count) + "]";
+  auto module = frontend::parseModule("func @main(%x: " + in + ", %s: f32[]) -> f8e4m3" + size + ", f8e5m2" + size +
+                                          ", f8e4m3" + size + ", f8e5m2" + size +
+                                          " {\n  %a = cast %x {to = f8e4m3}\n  %b = cast %x {to = f8e5m2}\n"
+                                          "  %c = fp8_cast %x, %s\n  %d = fp8_cast %x, %s {dtype = f8e5m2}\n"
+                                          "  return %a, %b, %c, %d\n}\n",
+                                      "conversions.fir");
+  if (!module) return module.takeError();
+  passes::PassOptions options;
+  options.target = target;
+  passes::PassContext context(options);
+  if (auto error = passes::runPasses(**module, {"layout", "fusion"}, context)) return error;
+  CompileOptions strict;
+  strict.strict = true;
+  return compile(std::move(*module), target, strict);
+}
+
+void checkConversions(const ir::Target &target, ir::DType type, std::vector<float> values) {
+  auto count = static_cast<int64_t>(values.size());
+  PROGRAM(program, conversions(target, ir::name(type).str().c_str(), count));
+  std::vector<char> x(count * ir::byteSize(type));
+  std::vector<uint16_t> patterns(values.size());
+  if (type == ir::DType::bf16) // their bits, NaNs with their payloads too
+    for (size_t i = 0; i < patterns.size(); ++i) patterns[i] = static_cast<uint16_t>(i);
+  std::memcpy(x.data(), type == ir::DType::bf16 ? static_cast<void *>(patterns.data()) : values.data(), x.size());
+  std::vector<uint8_t> out[4];
+  std::vector<TensorView> outputs;
+  for (int i = 0; i < 4; ++i) {
+    out[i].resize(values.size());
+    outputs.push_back({i % 2 ? ir::DType::f8e5m2 : ir::DType::f8e4m3, {count}, out[i].data()});
+  }
+  for (float scale : {1.0f, 3.7f, 1e-30f, 3e38f}) {
+    TensorView inputs[] = {{type, {count}, x.data()}, {ir::DType::f32, {}, &scale}};
+    if (auto error = program.run("main", inputs, outputs)) FAIL() << llvm::toString(std::move(error));
+    int wrong = 0;
+    for (int i = 0; i < 4; ++i) {
+      Fp8Definition definition(i % 2);
+      for (size_t k = 0; k < values.size(); ++k) {
+        float value = i < 2 ? values[k] : values[k] * scale;
+        if (!definition.is(out[i][k], value) && ++wrong < 10)
+          ADD_FAILURE() << ir::name(type).str() << " " << values[k] << (i < 2 ? "" : " scaled") << " in "
+                        << (i % 2 ? "E5M2" : "E4M3") << " is " << +out[i][k] << ", not " << +definition.encoded(value);
+      }
+    }
+    ASSERT_EQ(wrong, 0) << "scale " << scale;
+  }
+}
+
+TEST(Fp8Conversions, OnTheCpuAreTheDefinitions) {
+  checkConversions(ir::Target{}, ir::DType::bf16, everyBf16());
+  checkConversions(ir::Target{}, ir::DType::f32, sampledF32());
+}
+
+TEST(Fp8Conversions, OnTheGpuAreTheDefinitions) {
+  if (std::string why = whyNoGpu(); !why.empty()) GTEST_SKIP() << why;
+  for (ir::ArchTier tier : {ir::ArchTier::simt, ir::ArchTier::sm90a}) {
+    checkConversions(gpuTarget(tier), ir::DType::bf16, everyBf16());
+    checkConversions(gpuTarget(tier), ir::DType::f32, sampledF32());
   }
 }
 
