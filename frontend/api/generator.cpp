@@ -3,6 +3,7 @@
 #include "frontend/api/compile_module.h"
 #include "frontend/api/config_file.h"
 #include "frontend/api/errors.h"
+#include "frontend/api/fp8_state.h"
 #include "frontend/bench/median.h"
 #include "ir/ops/counter_rng.h"
 #include "llvm/ADT/STLExtras.h"
@@ -70,12 +71,24 @@ llvm::Expected<Generated> generate(const GenerateSettings &s, llvm::function_ref
   request.passes.precision = s.precision;
   request.passes.function = "decode";
   request.passes.fp8Weights = s.fp8Weights;
+  if (s.fp8) {
+    const llvm::json::Object *recipe = info->getObject("recipe"), *fp8 = recipe ? recipe->getObject("fp8") : nullptr;
+    if (!fp8)
+      return inputError("'{0}' was not trained in FP8, so it has no scales of activations: --precision fp8 needs them, "
+                        "--weights fp8 does not",
+                        s.checkpoint);
+    request.passes.fp8 = fp8FromJson(*fp8);
+  }
   auto module = s.keepsCache ? nn::gptDecoding(*config) : nn::gptDecodingAll(*config);
   auto compiled = compileModule(std::move(module), *device, std::move(request));
   if (!compiled) return compiled.takeError();
   runtime::Program &program = *compiled->program;
   if (auto error = program.initialize(0)) return error; // the caches: zeros
-  if (auto error = loadCheckpoint(program, s.checkpoint, {.fp8 = false, .states = false})) return error;
+  std::vector<std::string> missing;
+  if (auto error = loadCheckpoint(program, s.checkpoint, {.fp8 = s.fp8, .states = false}, &missing)) return error;
+  if (!missing.empty())
+    return inputError("'{0}' has no '{1}' in fp8.safetensors: without its scales, use another --precision than fp8",
+                      s.checkpoint, missing.front());
   if (!s.saveFolder.empty()) {
     llvm::json::Object saved = *info;
     if (s.fp8Weights) saved["weights"] = "fp8";

@@ -20,6 +20,7 @@ struct GenerateSettings {
   uint64_t seed = 0;
   bool keepsCache = true; // of keys and values; else each token reads all tokens before it again
   ir::DType precision = ir::DType::bf16;
+  bool fp8 = false;            // products of linear layers in FP8, with the scales of a checkpoint that was trained so
   bool fp8Weights = false;     // linear layers' weights in FP8 alone
   std::string saveFolder = {}; // the weights as this program has them, as a checkpoint; then no prompt is needed
   DeviceSettings device = {};

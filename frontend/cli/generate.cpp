@@ -41,9 +41,7 @@ llvm::Error generateTokens(Console &console, const CommonOptions &common, const 
                      .device = deviceSettings(common)};
   auto precision = parsePrecision(o.precision);
   if (!precision) return precision.takeError();
-  if (precision->fp8)
-    return failure(ErrorKind::usage, "generate --precision fp8 is not available yet: bf16, f16 and f32 are");
-  s.precision = precision->dtype;
+  s.precision = precision->dtype, s.fp8 = precision->fp8;
   auto prompt = parseTokens(o.prompt);
   if (!prompt) return prompt.takeError();
   s.prompt = std::move(*prompt);
@@ -65,7 +63,7 @@ llvm::Error generateTokens(Console &console, const CommonOptions &common, const 
                             {"launches_per_token", made->launches},
                             {"peak_bytes", made->peakBytes},
                             {"device", made->device},
-                            {"precision", ir::name(s.precision)}};
+                            {"precision", o.precision}};
   if (s.fp8Weights) {
     object["weights"] = "fp8";
     object["weight_bytes"] = made->weightBytes.fp8, object["weight_bytes_bf16"] = made->weightBytes.bf16;

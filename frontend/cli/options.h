@@ -30,6 +30,7 @@ struct TrainOptions {
   bool deterministic = false, profile = false;
   std::string fp8Format = "hybrid", amaxAlgo = "max", fp8Wgrad = "on", fp8Select = "all";
   int64_t amaxHistory = 16, fp8Margin = 0;
+  bool fp8Stats = false, fp8SkipNonFinite = false, fp8Calibrate = false;
   /// Flags that were written, by name ("--lr"): on a resume they win over what the checkpoint recorded.
   std::vector<std::string> given;
   bool isGiven(const std::string &flag) const;
@@ -58,7 +59,8 @@ struct BenchOptions {
 struct ModuleOptions {
   std::string file;                                                     // M.fir or config:NAME
   std::string function, pipeline = "infer", precision = "f32", weights; // fp8, or empty
-  std::vector<std::string> dims;                                        // "B=8"
+  std::string fp8Select = "all";
+  std::vector<std::string> dims; // "B=8"
   bool pipelineGiven = false, precisionGiven = false;
 };
 struct OptOptions : ModuleOptions {

@@ -69,7 +69,7 @@ llvm::Expected<bool> runModule(Console &console, const CommonOptions &common, co
   if (!loaded) return loaded.takeError();
   auto device = chooseDevice(common.device, deviceSettings(common).tier);
   if (!device) return device.takeError();
-  auto passOpts = passOptions(common, o);
+  auto passOpts = passOptions(common, o, *loaded->module);
   if (!passOpts) return passOpts.takeError();
   auto symbols = parseDims(o.dims, *loaded->module);
   if (!symbols) return symbols.takeError();
