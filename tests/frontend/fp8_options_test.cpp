@@ -280,6 +280,27 @@ TEST(Fp8Select, FollowsTheTimes) {
   EXPECT_EQ(read.fp8->inBf16, s.fp8->inBf16);
 }
 
+// The measurement itself, on a CPU that says it multiplies FP8: each shape once, and decisions as its times are.
+TEST(Fp8Select, MeasuresEachShapeOnce) {
+  passes::PassOptions options;
+  options.precision = ir::DType::bf16, options.fp8.emplace();
+  ir::SymbolValues symbols;
+  symbols["B"] = 1;
+  auto module = nn::gptForward(*nn::configuration("tiny"));
+  DeviceSettings settings{.device = "cpu", .strict = true};
+  ChosenDevice device{{}, 0, "cpu", ""};
+  device.target.hasFp8 = true;
+  for (bool wgrad : {true, false}) {
+    options.fp8->wgrad = wgrad;
+    auto selection = selectFp8(*module, options, symbols, settings, device);
+    ASSERT_TRUE(bool(selection)) << llvm::toString(selection.takeError());
+    ASSERT_EQ(selection->notes.size(), 4u);
+    size_t inBf16 = 0;
+    for (const std::string &note : selection->notes) inBf16 += llvm::StringRef(note).contains("1 more in bf16") ? 2 : 0;
+    EXPECT_EQ(selection->inBf16.size(), inBf16) << llvm::join(selection->notes, "\n");
+  }
+}
+
 TEST(Fp8Select, ShapesAreThoseOfTheModel) {
   passes::PassOptions options;
   options.precision = ir::DType::bf16, options.fp8.emplace();
