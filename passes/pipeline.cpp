@@ -4,6 +4,7 @@
 #include "passes/fp8/split.h"
 #include "passes/fp8/tn.h"
 #include "passes/fp8/update.h"
+#include "passes/fp8/weights.h"
 #include "passes/fusion/fusion.h"
 #include "passes/gradient/gradient.h"
 #include "passes/layout/layout.h"
@@ -46,6 +47,9 @@ const Step kSteps[] = {
     {{"fp8-fold", fp8Fold, "the last that needs quantised tensors as such: kernels see data, scales and ordinary ops"},
      true,
      true},
+    {{"fp8-weights", fp8Weights, "when products of FP8 and copies in bf16 can be seen: either's weight is replaced"},
+     true,
+     false},
     {{"recompute", recompute,
       "after the last pass that merges equal ops, before transposed copies: they stand behind what is computed again"},
      false,

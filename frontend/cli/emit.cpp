@@ -39,7 +39,7 @@ llvm::Expected<codegen::FunctionKernels> kernelsOf(const CommonOptions &common, 
                                                    const ir::Target &target, std::unique_ptr<ir::Module> &module) {
   auto loaded = loadModule(o);
   if (!loaded) return loaded.takeError();
-  auto options = passOptions(common, o);
+  auto options = passOptions(common, o, *loaded->module);
   if (!options) return options.takeError();
   options->target = target;
   options->target.hasCublasLt &= common.blas != "own";

@@ -57,6 +57,9 @@ private:
     Value master = masterOf(op.operand(1));
     if (!master) return std::string("its weight is computed, so no scale can be kept for it");
     layer = layerOf(master.name());
+    if (recipe_.inBf16)
+      if (auto kept = recipe_.inBf16->find(layer); kept != recipe_.inBf16->end())
+        return llvm::formatv("'{0}': {1}", layer, kept->second).str();
     if (select_ && !select_->match(layer))
       return llvm::formatv("'{0}' has no match of the selection '{1}'", layer, recipe_.select).str();
     if (!select_ && isHead(op))
@@ -86,7 +89,8 @@ private:
     Value q = b.op("quantize", {x, scaleOf(layer + ".input")});
     Value wq = b.op("quantize", {masterOf(op.operand(1)), scaleOf(layer + ".weight")});
     q.setName(layer + ".input.fp8"), wq.setName(layer + ".weight.fp8");
-    Value y = b.op("linear", {q, wq, op.operand(2)}, {{"plain_wgrad", !recipe_.wgrad}});
+    Value y = recipe_.measureOnly ? b.op("linear", {op.operand(0u), op.operand(1), op.operand(2)})
+                                  : b.op("linear", {q, wq, op.operand(2)}, {{"plain_wgrad", !recipe_.wgrad}});
     DType gradient = recipe_.format == Fp8Format::hybrid ? DType::f8e5m2 : DType::f8e4m3;
     Value marked = b.op("grad_quantize", {y, scaleOf(layer + ".grad_output")}, {{"dtype", gradient}});
     y.setName(op.result().name());
@@ -140,10 +144,11 @@ llvm::Expected<bool> fp8Insert(ir::Module &module, PassContext &context) {
     return llvm::make_error<PassError>(ir::Location(),
                                        llvm::formatv("FP8 with {0} around it", ir::name(options.precision)).str(),
                                        "everything that is not in FP8 computes in bf16: precision = bf16");
+  bool takesAll = options.fp8->select == "all" || options.fp8->select == "auto";
   llvm::Regex select(options.fp8->select);
   bool changed = false;
   for (const auto &function : module.functions())
-    changed |= Inserter(*function, context, options.fp8->select == "all" ? nullptr : &select).run();
+    changed |= Inserter(*function, context, takesAll ? nullptr : &select).run();
   return changed;
 }
 

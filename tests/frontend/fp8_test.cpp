@@ -250,7 +250,8 @@ TEST(Fp8, AResumedRunHasTheSameBits) {
   Outcome calibrating = trained(part);
   ASSERT_EQ(calibrating.notes.size(), 1u) << llvm::join(calibrating.notes, "\n");
   EXPECT_EQ(calibrating.notes[0],
-            "the checkpoint has no FP8 state: scales start at 1, and each step calibrates them from its amaxes");
+            "the checkpoint has no FP8 state: scales start at 1, and each step calibrates them from its amaxes; "
+            "--fp8-calibrate measures them before the first step");
 }
 
 TEST(Fp8, ARecipeThatMakesNoSenseIsRefused) {

@@ -1,7 +1,9 @@
 // FP8 on tensor cores: products by cuBLASLt against float64 of the dequantised operands, and training with them.
 #include "frontend/text/parser.h"
 #include "tests/gpu/support.h"
+#include "tests/support/fp8_definition.h"
 #include <cmath>
+#include <cstring>
 #include <gtest/gtest.h>
 #include <random>
 

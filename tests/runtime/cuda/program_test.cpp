@@ -1,6 +1,7 @@
 // CudaProgram on the fake GPU: a training step whose kernels run in the emulator, against the CPU's program.
 #include "frontend/api/checkpoint.h"
 #include "frontend/api/errors.h"
+#include "frontend/api/fp8_weights.h"
 #include "frontend/text/parser.h"
 #include "ir/reference/initial_values.h"
 #include "passes/pipeline.h"
@@ -44,7 +45,7 @@ func @forward(%x: f32[B, 6], %t: i32[B]) -> f32[] {
 )";
 
 std::unique_ptr<ir::Module> compiled(llvm::StringRef text, passes::PipelineKind kind,
-                                     ir::DType precision = ir::DType::f32) {
+                                     ir::DType precision = ir::DType::f32, bool fp8Weights = false) {
   auto module = frontend::parseModule(text, "test.fir");
   if (!module) {
     ADD_FAILURE() << llvm::toString(module.takeError());
@@ -54,6 +55,7 @@ std::unique_ptr<ir::Module> compiled(llvm::StringRef text, passes::PipelineKind 
   options.optimizer.lr = 0.05;
   options.precision = precision;
   options.wideHeadBelow = 0;
+  options.fp8Weights = fp8Weights;
   passes::PassContext context(options);
   if (auto error = passes::runPipeline(**module, kind, context)) ADD_FAILURE() << llvm::toString(std::move(error));
   return std::move(*module);
@@ -544,6 +546,24 @@ TEST(CudaProgram, OutOfMemoryNamesThePlanAndWhatLowersIt) {
   EXPECT_EQ(gpu.openHandles, 0);
 }
 
+// Copies of weights that are gone are still among what a function once read.
+TEST(CudaProgram, WeightsInFp8AreMadeWideRightBeforeTheirProduct) {
+  FakeGpu gpu;
+  {
+    auto kind = passes::PipelineKind::infer;
+    PROGRAM(cpu, compile(compiled(kModel, kind, ir::DType::bf16, true), ir::Target{}, {}));
+    PROGRAM(device, onFakeGpu(gpu, compiled(kModel, kind, ir::DType::bf16, true)));
+    llvm::cantFail(frontend::initializeFp8Weights(cpu, 5));
+    llvm::cantFail(frontend::initializeFp8Weights(device, 5));
+    EXPECT_GT(llvm::cantFail(frontend::fp8WeightBytes(device)).fp8, 0);
+    EXPECT_EQ(device.module().persistent("w1")->type.dtype, ir::DType::f8e4m3);
+    EXPECT_EQ(device.module().persistent("w2")->type.dtype, ir::DType::f32) << "a head";
+    for (int i = 0; i < 3; ++i) EXPECT_NEAR(step(device, 5, "forward"), step(cpu, 5, "forward"), 1e-4);
+    EXPECT_TRUE(device.fallbacks().empty());
+  }
+  EXPECT_EQ(gpu.openHandles, 0);
+}
+
 // A device that is gone: one error, nothing hangs or leaks, and a checkpoint that was there stays.
 TEST(CudaProgram, ALostDeviceIsReportedOnce) {
   FakeGpu gpu;
@@ -568,7 +588,7 @@ TEST(CudaProgram, ALostDeviceIsReportedOnce) {
     EXPECT_TRUE(error.isA<DeviceError>());
     llvm::consumeError(std::move(error));
     PROGRAM(cpu, compile(compiled(kModel, passes::PipelineKind::train), ir::Target{}, {}));
-    llvm::cantFail(frontend::loadCheckpoint(cpu, checkpoint, true));
+    llvm::cantFail(frontend::loadCheckpoint(cpu, checkpoint, {}));
     EXPECT_EQ(weights(cpu, "w1"), saved);
     EXPECT_EQ(llvm::cantFail(frontend::readCheckpointInfo(checkpoint)).getInteger("step").getValueOr(0), 3);
   }
