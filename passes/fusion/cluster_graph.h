@@ -31,7 +31,9 @@ public:
   static ir::Op *producer(ir::Value value);
   static bool isView(const ir::Op &op) { return op.def().lowering == ir::Lowering::view; }
   /// Ops without operands: cheaper to repeat than to read.
-  static bool isGenerator(const ir::Op &op) { return op.operands().empty() && op.resultCount() == 1; }
+  static bool isGenerator(const ir::Op &op) {
+    return op.operands().empty() && op.resultCount() == 1 && !op.body(); // a fusion of a constant is a kernel
+  }
 
   Border border(llvm::ArrayRef<ir::Op *> ops) const;
   /// Clusters that share a value with `id`: its producers, consumers, and readers of the same inputs.
