@@ -5,8 +5,8 @@
 #include "frontend/api/fp8_select.h"
 #include "frontend/api/fusor.h"
 #include "frontend/api/generator.h"
-#include "frontend/api/trainer.h"
 #include "frontend/text/parser.h"
+#include "tests/frontend/fp8_runs.h"
 #include "tests/runtime/temporary_folder.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -17,32 +17,7 @@
 namespace {
 using namespace fusor;
 using namespace fusor::frontend;
-
-TrainSettings fp8Run(int64_t steps) {
-  TrainSettings s;
-  s.config = *nn::configuration("tiny");
-  s.fp8.emplace();
-  s.device.device = "cpu", s.device.strict = true;
-  s.steps = steps, s.batch = 4, s.lr = 1e-3, s.seed = 5;
-  return s;
-}
-
-struct Outcome {
-  std::vector<double> losses;
-  std::vector<std::string> notes;
-  TrainSummary summary;
-};
-Outcome trained(const TrainSettings &settings) {
-  Outcome outcome;
-  auto onStep = [&](const StepReport &r) { outcome.losses.push_back(r.loss); };
-  auto onNote = [&](const llvm::Twine &note) { outcome.notes.push_back(note.str()); };
-  auto summary = train(settings, {.step = onStep, .note = onNote});
-  if (!summary)
-    ADD_FAILURE() << llvm::toString(summary.takeError());
-  else
-    outcome.summary = *summary;
-  return outcome;
-}
+using tests::Fp8Outcome, tests::fp8Run, tests::trainFp8;
 
 // --- a layer whose tensors are written by hand: x [4, 16] times @fc.weight, then a head
 
@@ -131,9 +106,9 @@ TEST(Fp8Stats, AreExactForTensorsWrittenByHand) {
 }
 
 TEST(Fp8Stats, OfARunAreThoseOfItsLastStep) {
-  TrainSettings s = fp8Run(4);
+  TrainSettings s = fp8Run("tiny", 4);
   s.fp8Stats = true;
-  Outcome with = trained(s);
+  Fp8Outcome with = trainFp8(s);
   ASSERT_EQ(with.summary.fp8Stats.size(), 24u);
   double lost = 0;
   for (const Fp8Stats &stats : with.summary.fp8Stats) {
@@ -144,7 +119,7 @@ TEST(Fp8Stats, OfARunAreThoseOfItsLastStep) {
   }
   EXPECT_GT(lost, 0);
   s.fp8Stats = false;
-  Outcome without = trained(s);
+  Fp8Outcome without = trainFp8(s);
   EXPECT_EQ(with.losses, without.losses);
   EXPECT_TRUE(without.summary.fp8Stats.empty());
 }
@@ -184,23 +159,23 @@ TEST(Fp8SkipNonFinite, NorWithMicroBatches) {
 
 TEST(Fp8Calibrate, TheFirstStepUsesMeasuredScales) {
   TemporaryFolder folder;
-  TrainSettings s = fp8Run(1);
+  TrainSettings s = fp8Run("tiny", 1);
   s.fp8Stats = true;
-  Outcome plain = trained(s);
+  Fp8Outcome plain = trainFp8(s);
   s.fp8->calibrate = true, s.saveFolder = folder.path("c");
-  Outcome calibrated = trained(s);
+  Fp8Outcome calibrated = trainFp8(s);
   ASSERT_EQ(calibrated.notes.size(), 1u);
   EXPECT_EQ(calibrated.notes[0], "FP8 scales measured on the data of step 1, in bf16");
-  auto lost = [](const Outcome &outcome) {
+  auto lost = [](const Fp8Outcome &outcome) {
     double sum = 0;
     for (const Fp8Stats &stats : outcome.summary.fp8Stats) sum += stats.underflow + stats.clipped;
     return sum / static_cast<double>(outcome.summary.fp8Stats.size());
   };
   EXPECT_GT(lost(plain), 0.03) << "gradients are far below 1";
   EXPECT_LT(lost(calibrated), 0.003);
-  TrainSettings wide = fp8Run(1);
+  TrainSettings wide = fp8Run("tiny", 1);
   wide.fp8.reset();
-  EXPECT_NEAR(calibrated.losses[0], trained(wide).losses[0], 2e-3);
+  EXPECT_NEAR(calibrated.losses[0], trainFp8(wide).losses[0], 2e-3);
   // The parameters, the optimizer and the histories were not touched: one step is one amax and one update.
   const Fp8State &input = calibrated.summary.fp8[0];
   EXPECT_EQ(std::count_if(input.history.begin(), input.history.end(), [](float amax) { return amax != 0; }), 1);
@@ -208,11 +183,11 @@ TEST(Fp8Calibrate, TheFirstStepUsesMeasuredScales) {
 
   // What a checkpoint has is not measured again; what it has not, is.
   s.resumeFolder = s.saveFolder, s.steps = 2;
-  Outcome resumed = trained(s);
+  Fp8Outcome resumed = trainFp8(s);
   EXPECT_TRUE(resumed.notes.empty()) << llvm::join(resumed.notes, "\n");
   llvm::sys::fs::remove(s.resumeFolder + "/fp8.safetensors");
   s.steps = 3;
-  resumed = trained(s);
+  resumed = trainFp8(s);
   ASSERT_EQ(resumed.notes.size(), 2u) << llvm::join(resumed.notes, "\n");
   EXPECT_EQ(resumed.notes[0], "the checkpoint has no FP8 state: scales are measured before the first step");
   EXPECT_EQ(resumed.notes[1], "FP8 scales measured on the data of step 3, in bf16");
@@ -240,9 +215,9 @@ TEST(Fp8Calibrate, AProgramOfTheApiMeasuresToo) {
 // --- select
 
 TEST(Fp8Select, WhereFp8IsEmulatedAllStaysInBf16AndSaysSo) {
-  TrainSettings s = fp8Run(2);
+  TrainSettings s = fp8Run("tiny", 2);
   s.fp8->select = "auto";
-  Outcome outcome = trained(s);
+  Fp8Outcome outcome = trainFp8(s);
   ASSERT_EQ(outcome.notes.size(), 1u);
   EXPECT_EQ(outcome.notes[0], "--fp8-select auto: cpu only emulates FP8, which is never faster, so all 8 linear layers "
                               "stay in bf16; with --fp8-select all they are trained in FP8, emulated");
@@ -250,7 +225,7 @@ TEST(Fp8Select, WhereFp8IsEmulatedAllStaysInBf16AndSaysSo) {
   EXPECT_EQ(outcome.summary.gemms.at("bf16"), 24);
   EXPECT_EQ(outcome.summary.layersInBf16.size(), 8u);
   s.fp8.reset();
-  EXPECT_EQ(trained(s).losses, outcome.losses);
+  EXPECT_EQ(trainFp8(s).losses, outcome.losses);
 }
 
 TEST(Fp8Select, FollowsTheTimes) {
@@ -264,11 +239,11 @@ TEST(Fp8Select, FollowsTheTimes) {
 
   // What the pass makes of it; and a resumed run keeps it, measured or not.
   TemporaryFolder folder;
-  TrainSettings s = fp8Run(2);
+  TrainSettings s = fp8Run("tiny", 2);
   s.fp8->select = "auto", s.fp8->inBf16.emplace();
   (*s.fp8->inBf16)["blocks.0.proj"] = "it is a test";
   s.saveFolder = folder.path("c");
-  Outcome outcome = trained(s);
+  Fp8Outcome outcome = trainFp8(s);
   EXPECT_TRUE(outcome.notes.empty());
   EXPECT_EQ(outcome.summary.gemms.at("fp8"), 21);
   EXPECT_EQ(outcome.summary.gemms.at("bf16"), 3);
@@ -319,9 +294,9 @@ TEST(Fp8Select, ShapesAreThoseOfTheModel) {
 
 TEST(Fp8Generate, UsesTheScalesOfTheCheckpoint) {
   TemporaryFolder folder;
-  TrainSettings s = fp8Run(150);
+  TrainSettings s = fp8Run("tiny", 150);
   s.batch = 8, s.lr = 3e-3, s.saveFolder = folder.path("c");
-  Outcome outcome = trained(s);
+  Fp8Outcome outcome = trainFp8(s);
   EXPECT_LT(*outcome.summary.finalLoss, 1.0);
   GenerateSettings g;
   g.checkpoint = s.saveFolder, g.prompt = {10, 13, 16, 19, 22, 25, 28, 31}, g.newTokens = 16;
@@ -347,9 +322,9 @@ TEST(Fp8Generate, UsesTheScalesOfTheCheckpoint) {
   };
   llvm::sys::fs::remove(g.checkpoint + "/fp8.safetensors");
   EXPECT_NE(problem(g).find("has no 'blocks.0.qkv.input"), std::string::npos) << problem(g);
-  TrainSettings plain = fp8Run(1);
+  TrainSettings plain = fp8Run("tiny", 1);
   plain.fp8.reset(), plain.saveFolder = folder.path("plain");
-  trained(plain);
+  trainFp8(plain);
   g.checkpoint = plain.saveFolder;
   EXPECT_NE(problem(g).find("was not trained in FP8, so it has no scales of activations"), std::string::npos)
       << problem(g);

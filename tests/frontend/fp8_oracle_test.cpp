@@ -21,7 +21,7 @@ namespace {
 using namespace fusor;
 using namespace fusor::frontend;
 
-std::string contentsOf(const std::string &path) {
+std::string textOf(const std::string &path) {
   auto file = llvm::MemoryBuffer::getFile(path, false, false);
   return file ? (*file)->getBuffer().str() : "";
 }
@@ -69,7 +69,7 @@ struct Training {
   std::vector<llvm::json::Object> states; // tensor -> {"amax", "scale", "amax_history"}, a step
 };
 
-Training trained(const TrainSettings &settings) {
+Training tracedRun(const TrainSettings &settings) {
   Training run;
   auto summary = train(settings, {.step = [&](const StepReport &r) { run.losses.push_back(r.loss); }});
   if (!summary) ADD_FAILURE() << llvm::toString(summary.takeError());
@@ -102,14 +102,14 @@ std::vector<Training> oracle(const Case &c, llvm::ArrayRef<passes::DelayedScalin
                         " " FUSOR_SOURCE_DIR "/tests/frontend/fp8_oracle.py " + reference + " " + c.path("") + " >" +
                         c.path("oracle.json") + " 2>" + c.path("oracle.err");
   int status = std::system(("PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=2 " + command).c_str());
-  std::string text = contentsOf(c.path("oracle.json"));
+  std::string text = textOf(c.path("oracle.json"));
   if (WIFEXITED(status) && (WEXITSTATUS(status) == 77 || WEXITSTATUS(status) == 127))
     return why = "the oracle needs python3 with numpy and ml_dtypes (FUSOR_PYTHON names one): " + text,
            std::vector<Training>();
   auto json = llvm::json::parse(text);
   if (!json) {
     llvm::consumeError(json.takeError());
-    ADD_FAILURE() << contentsOf(c.path("oracle.err"));
+    ADD_FAILURE() << textOf(c.path("oracle.err"));
     return {};
   }
   std::vector<Training> runs;
@@ -168,7 +168,7 @@ TEST(Fp8Oracle, EveryRecipe) {
                                recipes[i].format == passes::Fp8Format::hybrid ? "hybrid" : "e4m3",
                                recipes[i].amaxAlgo == passes::AmaxAlgo::max ? "max" : "most_recent")
                      .str());
-    expectClose(trained(c.settings(recipes[i])), expected[i]);
+    expectClose(tracedRun(c.settings(recipes[i])), expected[i]);
   }
 }
 
@@ -178,7 +178,7 @@ TEST(Fp8Ragged, TrainsAndAmaxesAreThoseOfTheTensors) {
   Case c(kRagged, 3, 4);
   TrainSettings s = c.settings({.amaxHistory = 4});
   s.device.check = true; // each kernel, amaxes included, beside its body in float64, which knows no padding
-  Training run = trained(s);
+  Training run = tracedRun(s);
   ASSERT_EQ(run.states.size(), 4u);
   EXPECT_NEAR(run.losses[0], std::log(97), 0.3);
   auto init = runtime::SafetensorsFile::open(c.path("init.safetensors"));
@@ -207,7 +207,7 @@ TEST(Fp8Ragged, FollowsTheOracle) {
   std::vector<Training> expected = oracle(c, recipes, why);
   if (!why.empty()) GTEST_SKIP() << why;
   ASSERT_EQ(expected.size(), recipes.size());
-  for (size_t i = 0; i < recipes.size(); ++i) expectClose(trained(c.settings(recipes[i])), expected[i]);
+  for (size_t i = 0; i < recipes.size(); ++i) expectClose(tracedRun(c.settings(recipes[i])), expected[i]);
 }
 
 } // namespace
