@@ -19,7 +19,7 @@ constexpr unsigned kBlocksOfManyElements = 3;
 // without; 16384 x 4096: 138 us with blocks of 256 threads, 155 of 512.
 constexpr int64_t kMostRingBytes = 96 * 1024, kMostSumsBesideRing = 72;
 constexpr int64_t kRingThreads = 256, kRingThreadsTogether = 512;
-constexpr int64_t kMostChunks = 256;
+constexpr int64_t kMostChunks = 256, kMostScalarChunks = 2048;
 // Rows of a tile whose columns are stored: 32 neighbours are a sector of memory. Two blocks share 227 KB on sm_90, one
 // has 99 KB on others.
 constexpr int64_t kTileRows = 32, kFewestTileRows = 16, kTileWarps = 8;
@@ -105,9 +105,12 @@ struct Chooser {
       shape.chunks = Count::ceilDiv(plan.rows, fewestRows).atMost(kMostChunks);
       return;
     }
-    int64_t rows = shape.tileRows ? shape.tileRows
-                   : shape.isWarp ? 4 * shape.warps
-                                  : std::clamp<int64_t>(kMostPersistentColumns / columns, 1, 4);
+    // Partial sums of scalars are cheap: every warp of a large device has a row.
+    if (shape.isWarp && !shape.tileRows) {
+      shape.chunks = Count::ceilDiv(plan.rows, shape.warps).atMost(kMostScalarChunks);
+      return;
+    }
+    int64_t rows = shape.tileRows ? shape.tileRows : std::clamp<int64_t>(kMostPersistentColumns / columns, 1, 4);
     shape.chunkRows = shape.isPersistent ? rows : 1;
     shape.chunks = Count::ceilDiv(plan.rows, *shape.chunkRows);
   }
