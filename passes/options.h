@@ -50,8 +50,6 @@ struct PassOptions {
   int64_t wideHeadBelow = 1024;
   /// FP8 GEMMs in linear layers. Needs precision bf16, which the rest of the model computes in.
   std::optional<DelayedScaling> fp8;
-  /// FP8 gradients multiply transposed copies: cuBLASLt's products before sm_100 have both operands along the sum.
-  bool fp8Tn = false;
   /// Inference: the weights of linear layers, heads apart, are parameters in FP8.
   bool fp8Weights = false;
   AdamW optimizer;

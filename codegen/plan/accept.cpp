@@ -12,7 +12,7 @@ namespace {
 llvm::Expected<ClusterKind> acceptContraction(const FlatCluster &cluster, const Target &target) {
   auto plan = planContraction(cluster);
   if (!plan) return plan.takeError();
-  bool inMemory = target.hasCublasLt && target.hasFp8 && isFp8(plan->a.dtype) && isFp8(plan->b.dtype);
+  bool inMemory = target.hasFp8Library() && isFp8(plan->a.dtype) && isFp8(plan->b.dtype);
   for (const RowsSum &sum : plan->epilogue.sums)
     if (sum.span != Span::column && !inMemory) return opError("a sum over a whole GEMM result is a kernel of its own");
   if (plan->epilogue.hasTransposedStore() && !inMemory)

@@ -43,7 +43,6 @@ llvm::Expected<codegen::FunctionKernels> kernelsOf(const CommonOptions &common, 
   if (!options) return options.takeError();
   options->target = target;
   options->target.hasCublasLt &= common.blas != "own";
-  options->fp8Tn = target.hasFp8 && options->target.hasCublasLt;
   passes::PassContext context(*options);
   if (auto error = passes::runPipeline(*loaded->module, loaded->pipeline, context)) return error;
   module = std::move(loaded->module);

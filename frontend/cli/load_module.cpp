@@ -64,7 +64,6 @@ llvm::Expected<passes::PassOptions> passOptions(const CommonOptions &common, con
   if (common.device == "auto" || common.device == "cpu") return result;
   result.target = device->target;
   result.target.hasCublasLt &= common.blas != "own";
-  result.fp8Tn = result.target.hasFp8 && result.target.hasCublasLt;
   return result;
 }
 

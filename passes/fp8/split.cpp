@@ -2,11 +2,10 @@
 #include "codegen/plan/accept.h"
 #include "ir/graph/clone.h"
 #include "ir/ops/op_def.h"
+#include "passes/fusion/fusion.h"
 #include "passes/memory/memory_plan.h"
-#include "passes/schedule/schedule.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallPtrSet.h"
-#include "llvm/ADT/StringExtras.h"
 
 namespace fusor::passes {
 namespace {
@@ -293,11 +292,8 @@ private:
     if (!flat) return llvm::consumeError(flat.takeError()), false;
     auto kind = codegen::accept(*flat, context_.options().target);
     if (!kind) return llvm::consumeError(kind.takeError()), false;
-    llvm::SmallVector<llvm::StringRef, 8> words;
-    for (const Op &op : fusion.body()->ops())
-      if (!op.def().isTerminator && !op.is("cast") && !llvm::is_contained(words, op.name())) words.push_back(op.name());
-    if (words.size() > 5) words.resize(5);
-    fusion.setAttr("name", llvm::join(words, "_"));
+    auto ops = fusion.body()->opPointers();
+    fusion.setAttr("name", chainName(llvm::ArrayRef<Op *>(ops).drop_back())); // without its yield
     fusion.setAttr("kind", codegen::name(*kind).str());
     return true;
   }
@@ -311,7 +307,7 @@ private:
 } // namespace
 
 llvm::Expected<bool> fp8Split(ir::Module &module, PassContext &context) {
-  if (!context.options().fp8Tn || !context.enabled("fp8-split")) return false;
+  if (!context.options().target.hasFp8Library() || !context.enabled("fp8-split")) return false;
   llvm::SmallVector<ir::Function *, 4> functions;
   for (const auto &function : module.functions()) functions.push_back(function.get());
   bool changed = false;

@@ -18,7 +18,8 @@
 
 namespace fusor::passes {
 
-/// Every function, where options.fp8Tn is set. Behind schedule: order and lifetimes are those of the run time.
+/// Every function, where the target has a library for FP8 products. Behind schedule: order and lifetimes are those of
+/// the run time.
 llvm::Expected<bool> fp8Split(ir::Module &module, PassContext &context);
 
 } // namespace fusor::passes

@@ -2,6 +2,7 @@
 #include "ir/graph/builder.h"
 #include "ir/ops/op_def.h"
 #include "passes/fp8/recipe.h"
+#include "passes/precision/demand.h"
 #include "passes/rewrite/erase.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -9,13 +10,6 @@ namespace fusor::passes {
 namespace {
 
 using ir::DType, ir::Persistent, ir::PersistentKind, ir::Value;
-
-bool isResult(const ir::Op &terminator, Value value) {
-  const auto &targets = terminator.attr<std::vector<std::string>>("targets");
-  for (unsigned i = 0; i < terminator.operands().size(); ++i)
-    if (terminator.operand(i) == value && i < targets.size() && !targets[i].empty()) return false;
-  return true;
-}
 
 // Goes to nothing but the function's results or a loss.
 bool endsInResults(Value value) {

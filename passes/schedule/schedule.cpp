@@ -134,12 +134,6 @@ llvm::Expected<bool> scheduleFunction(Function &function, PassContext &context) 
 
 } // namespace
 
-SymbolValues middleOfRanges(const Module &module) {
-  SymbolValues symbols;
-  for (const auto &[name, range] : module.symbols()) symbols[name] = (range.low + range.high) / 2;
-  return symbols;
-}
-
 llvm::Expected<bool> schedule(Module &module, PassContext &context) {
   bool changed = false;
   for (const auto &function : module.functions()) {

@@ -18,7 +18,4 @@ namespace fusor::passes {
 
 llvm::Expected<bool> schedule(ir::Module &module, PassContext &context);
 
-/// Every symbol at the middle of its range.
-ir::SymbolValues middleOfRanges(const ir::Module &module);
-
 } // namespace fusor::passes

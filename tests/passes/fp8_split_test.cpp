@@ -2,7 +2,6 @@
 #include "frontend/nn/modules.h"
 #include "passes/memory/memory_plan.h"
 #include "passes/pipeline.h"
-#include "passes/schedule/schedule.h"
 #include "tests/passes/models.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -14,7 +13,7 @@ std::unique_ptr<ir::Module> trainStep(const nn::GptConfig &config, bool isSplit,
   passes::PassOptions options;
   options.precision = ir::DType::bf16;
   options.fp8.emplace();
-  options.fp8Tn = options.target.hasFp8 = options.target.hasCublasLt = true;
+  options.target.hasFp8 = options.target.hasCublasLt = true;
   options.target.kind = ir::DeviceKind::cuda, options.target.tier = ir::ArchTier::sm90a;
   if (!isSplit) options.disabledRules.insert("fp8-split");
   passes::PassContext context(options);

@@ -23,7 +23,7 @@ Fused trainStep(int64_t layers, ir::DType precision, Fp8 fp8 = Fp8::no) {
   options.precision = precision;
   if (fp8 == Fp8::library) {
     options.fp8.emplace();
-    options.fp8Tn = options.target.hasFp8 = options.target.hasCublasLt = true;
+    options.target.hasFp8 = options.target.hasCublasLt = true;
     options.target.kind = ir::DeviceKind::cuda, options.target.tier = ir::ArchTier::sm90a;
     options.disabledRules.insert("fp8-split"); // what it adds at the peak: fp8_split_test.cpp
   }

@@ -24,7 +24,7 @@ llvm::Expected<std::string> runPassCase(const tests::FirRun &run) {
     if (run.value("--fp8-format") == "e4m3") options.fp8->format = passes::Fp8Format::e4m3;
   }
   options.fp8Weights = run.value("--weights") == "fp8";
-  options.fp8Tn = run.value("--fp8-tn") == "on";
+  options.target.hasFp8 = options.target.hasCublasLt = run.value("--fp8-tn") == "on";
   passes::PassContext context(options);
   llvm::SmallVector<llvm::StringRef, 4> names;
   run.value("--passes").split(names, ',');

@@ -194,7 +194,6 @@ std::unique_ptr<ir::Module> fp8Compiled(const ir::Target &target, const char *wi
   options.precision = ir::DType::bf16, options.wideHeadBelow = 0;
   options.fp8.emplace().select = "."; // the last layer too, though its result goes to nothing but a loss
   options.target = target;
-  options.fp8Tn = target.hasFp8;
   passes::PassContext context(options);
   if (auto error = passes::runPipeline(*module, passes::PipelineKind::train, context))
     ADD_FAILURE() << llvm::toString(std::move(error));
