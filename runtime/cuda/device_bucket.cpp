@@ -95,8 +95,7 @@ DevicePointer DeviceBucket::address(const passes::Place &place, const DeviceBuff
   case PlaceKind::arena: return shared.arena.address() + place.offset;
   case PlaceKind::input: return io.address() + inputOffsets[place.index];
   case PlaceKind::output: return io.address() + outputOffsets[place.index];
-  case PlaceKind::persistent: // a pass may have erased one whose read stayed behind, unused
-    return shared.offsetOf.count(place.name) ? shared.persistent(place.name) : DevicePointer();
+  case PlaceKind::persistent: return shared.persistent(place.name);
   case PlaceKind::constant: return constantMemory_.address() + place.offset;
   }
   llvm_unreachable("every kind of place is handled above");
