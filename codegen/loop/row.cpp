@@ -144,16 +144,15 @@ private:
                .blocksTogether = shape_.blocksTogether});
   }
 
-  // Which rows a block has. With tiles, whole ones.
+  // Which rows a block has. With tiles, its first one and the way to the next.
   void chunkOfRows(const std::string &rows) {
     if (shape_.chunkRows) {
       w().line("const i64 firstRow = chunk * {0};", *shape_.chunkRows);
       w().line("const i64 endRow = firstRow + {0} < {1} ? firstRow + {0} : {1};", *shape_.chunkRows, rows);
     } else if (shape_.tileRows) {
-      w().line("const i64 tiles = ({0} + {1}) / {2}; // of {2} rows", rows, shape_.tileRows - 1, shape_.tileRows);
-      w().line("const i64 firstRow = tiles * chunk / gridDim.x * {0}, endTile = tiles * (chunk + 1) / gridDim.x * {0};",
-               shape_.tileRows);
-      w().line("const i64 endRow = endTile < {0} ? endTile : {0};", rows);
+      w().line(
+          "const i64 firstRow = chunk * {0}, endRow = {1}, jump = (i64)gridDim.x * {0}; // to this block's next tile",
+          shape_.tileRows, rows);
     } else {
       w().line("const i64 firstRow = {0} * chunk / gridDim.x, endRow = {0} * (chunk + 1) / gridDim.x;", rows);
     }
@@ -172,7 +171,7 @@ private:
   }
 
   void tilesOfRows() {
-    auto tiles = w().block("for (i64 tileRow = firstRow; tileRow < endRow; tileRow += {0})", shape_.tileRows);
+    auto tiles = w().block("for (i64 tileRow = firstRow; tileRow < endRow; tileRow += jump)");
     w().line("const i64 tileEnd = tileRow + {0} < endRow ? tileRow + {0} : endRow;", shape_.tileRows);
     overRows("tileRow", "tileEnd");
     w().raw("__syncthreads(); // the tile is free for the next rows");
@@ -256,6 +255,7 @@ private:
     RowSchedule::Values needed = schedule_.neededBy(at);
 
     w().line("// sweep {0}", at);
+    ring_.await(needed);
     llvm::SmallVector<const LoopStep *, 4> reductions;
     llvm::SmallVector<std::string, 4> sums;
     llvm::SmallVector<std::pair<const LoopStep *, std::string>, 1> expSums; // by their maximum
@@ -459,7 +459,8 @@ private:
   const RowShape shape_;
   TransposedStores transposed_;
   const RowSchedule schedule_;
-  RowRingText ring_{k_, text_, plan_, shape_, [this](llvm::function_ref<void()> body) { overColumns(body); }};
+  RowRingText ring_{k_,     text_,     plan_,
+                    shape_, schedule_, [this](llvm::function_ref<void()> body) { overColumns(body); }};
   int64_t sharedBytes_ = 0;          // of dynamic shared memory
   std::string tileRow_;              // the first row of the tile
   std::vector<std::string> running_; // variables of plan_.sums

@@ -5,9 +5,18 @@ namespace fusor::codegen {
 
 using namespace ir;
 
-// Two rows of a full input.
+RowRingText::RowRingText(KernelBuilder &k, LoopText &text, const LoopPlan &plan, const RowShape &shape,
+                         const RowSchedule &schedule, OverColumns overColumns)
+    : k_(k), text_(text), plan_(plan), shape_(shape), overColumns_(std::move(overColumns)) {
+  RowSchedule::Values first = schedule.neededBy(0);
+  for (const LoopStep *step : fullLoads(plan))
+    (shape.lateInTheirRow && !first.contains(step->result.def()) ? late_ : early_).push_back(step);
+}
+
+// Two rows of a full input, or one.
 int64_t RowRingText::bytesOf(const LoopStep &load) const {
-  return 2 * byteSize(load.result.dtype()) * text_.width() * shape_.turns * shape_.blockThreads();
+  int64_t row = byteSize(load.result.dtype()) * text_.width() * shape_.turns * shape_.blockThreads();
+  return isLate(load) ? row : 2 * row;
 }
 
 int64_t RowRingText::bytes() const {
@@ -36,25 +45,32 @@ void RowRingText::start(llvm::StringRef memory) {
   }
   w().raw("int stage = 0;");
   w().line("const i64 first = firstRow{0};", shape_.isWarp ? " + warp" : "");
-  fetch("first", "0");
+  fetchNext("first", "0");
 }
 
-// Row `row`, where it exists, into `stage`; and what it has one value of.
-void RowRingText::fetch(llvm::StringRef row, llvm::StringRef stage) {
+void RowRingText::fetch(llvm::ArrayRef<const LoopStep *> loads, llvm::StringRef row, llvm::StringRef stage) {
   Place here = text_.place(), there = here;
   there.row = row.str();
   text_.setPlace(there);
+  overColumns_([&] {
+    for (const LoopStep *step : loads)
+      w().line("{0}.fetch({1}, {2}, {3});", rings_[step], stage, shape_.turns > 1 ? "j" : "0", text_.addressOf(*step));
+  });
+  text_.setPlace(here);
+}
+
+// Row `row`, where it exists, into `stage`; and what it has one value of.
+void RowRingText::fetchNext(llvm::StringRef row, llvm::StringRef stage) {
+  Place here = text_.place(), there = here;
+  there.row = row.str();
   {
     auto exists = w().block("if ({0} < endRow)", row);
-    overColumns_([&] {
-      for (const LoopStep *step : fullLoads(plan_))
-        w().line("{0}.fetch({1}, {2}, {3});", rings_[step], stage, shape_.turns > 1 ? "j" : "0",
-                 text_.addressOf(*step));
-    });
+    fetch(early_, row, stage);
+    text_.setPlace(there);
     for (const LoopStep *step : rowLoads()) text_.loadInto(*step, next_[step]);
+    text_.setPlace(here);
   }
   w().raw("commitCopies();");
-  text_.setPlace(here);
 }
 
 void RowRingText::load() {
@@ -64,15 +80,32 @@ void RowRingText::load() {
     w().line("const {0} {1} = {2};", variableType(step->result.dtype()), now, next_[step]);
     text_.bind(step->result, now);
   }
-  w().line("const i64 next = row + {0};", shape_.isWarp ? shape_.warps : 1);
-  fetch("next", "stage ^ 1");
+  awaitsLate_ = !late_.empty();
+  if (awaitsLate_) {
+    fetch(late_, "row", "0");
+    w().raw("commitCopies();");
+  }
+  int64_t step = shape_.isWarp ? shape_.warps : 1;
+  if (shape_.tileRows)
+    w().line("const i64 next = row + {0} < tileRow + {1} ? row + {0} : row + jump - {2};", step, shape_.tileRows,
+             shape_.tileRows - step);
+  else
+    w().line("const i64 next = row + {0};", step);
+  fetchNext("next", "stage ^ 1");
+  w().line("waitForCopies<{0}>();", awaitsLate_ ? 2 : 1);
+}
+
+void RowRingText::await(const RowSchedule::Values &needed) {
+  if (!awaitsLate_ || llvm::none_of(late_, [&](auto *load) { return needed.contains(load->result.def()); })) return;
   w().raw("waitForCopies<1>();");
+  awaitsLate_ = false;
 }
 
 void RowRingText::read(const LoopStep &step) {
   std::string array = text_.variableFor(step.result, step.span);
   w().line("{0} {1}[{2}];", variableType(step.result.dtype()), array, text_.width());
-  w().line("{0}.read(stage, {1}, {2});", rings_[&step], shape_.turns > 1 ? "j" : "0", array);
+  w().line("{0}.read({1}, {2}, {3});", rings_[&step], isLate(step) ? "0" : "stage", shape_.turns > 1 ? "j" : "0",
+           array);
   text_.bind(step.result, array + "[e]");
 }
 

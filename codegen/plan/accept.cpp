@@ -25,8 +25,9 @@ llvm::Expected<ClusterKind> acceptLoop(const FlatCluster &cluster, const Target 
   auto plan = planLoop(cluster);
   if (!plan) return plan.takeError();
   bool isSmall = target.kind == DeviceKind::cuda && target.tier == ArchTier::simt;
-  if (isSmall && plan->hasRowReduction() && plan->hasTransposedStore() &&
-      2 * plan->columns.value() > kMostTransposedRowColumns)
+  auto transposed = llvm::count_if(plan->stores, [](const LoopStore &store) { return store.isTransposed; });
+  if (isSmall && plan->hasRowReduction() && transposed &&
+      4 * transposed * plan->columns.value() > kMostTransposedRowColumns)
     return opError("rows of {0} columns are too long to be transposed on this device", plan->columns.str());
   return plan->kind();
 }

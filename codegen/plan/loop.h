@@ -102,7 +102,8 @@ struct LoopPlan {
 /// `fusor explain`: "a column sum feeds ops over the whole [B, T, C]".
 llvm::Expected<LoopPlan> planLoop(const FlatCluster &cluster, ir::Value accumulator = {});
 inline constexpr unsigned kAccumulator = ~0u;
-/// Limits of transposed results: of one kernel, and where whole rows of them meet in a block's memory, 16 at least.
+/// Limits of transposed results: of one kernel, and of columns of all of them together where a block gathers whole rows
+/// of them, 16 at least.
 inline constexpr unsigned kMostTransposedStores = 4;
 inline constexpr int64_t kMostTransposedRowColumns = 4096;
 
