@@ -95,9 +95,15 @@ public:
     double hostMs = msSince(begin); // without making the data
     for (int64_t micro = 0; micro < s_.accumulate; ++micro) {
       bool isLast = micro + 1 == s_.accumulate;
-      fillBatch(*data_.training, (number - 1) * s_.batch + micro * rows_, rows_, s_.config.context, tokens_, targets_);
+      const char *function = isLast ? "train_step" : "accumulate";
+      runtime::TensorView batch[] = {view(tokens_, rows_), view(targets_, rows_)};
       begin = Clock::now();
-      auto run = program().start(isLast ? "train_step" : "accumulate", {view(tokens_, rows_), view(targets_, rows_)});
+      if (auto error = program().stage(function, batch)) return error;
+      if (program().isDeferred()) hostMs += msSince(begin);
+      fillBatch(*data_.training, (number - 1) * s_.batch + micro * rows_, rows_, s_.config.context,
+                batch[0].elementsOf<int32_t>(), batch[1].elementsOf<int32_t>());
+      begin = Clock::now();
+      auto run = program().start(function, batch);
       if (!run) return run.takeError();
       if (program().isDeferred()) hostMs += msSince(begin);
       unread_.push_back({*run, number, isLast});

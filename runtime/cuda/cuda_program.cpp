@@ -90,6 +90,16 @@ public:
 
   bool isDeferred() const override { return !options_.check && !options_.profile; }
 
+  llvm::Error stage(llvm::StringRef name, llvm::MutableArrayRef<TensorView> inputs) override {
+    if (!lastStart_.isLike(name, inputs)) return llvm::Error::success();
+    if (auto error = context_->makeCurrent()) return error;
+    auto side = queue_.next(*lastStart_.bucket);
+    if (!side) return side.takeError();
+    for (unsigned i = 0; *side && i < inputs.size(); ++i)
+      inputs[i].data = (*side)->memory.data() + lastStart_.bucket->inputOffsets[i];
+    return llvm::Error::success();
+  }
+
   llvm::Error finish(unsigned number, llvm::ArrayRef<TensorView> outputs) override {
     auto run = queue_.take(number);
     if (!run) return userError("run {0} was not started, or has been finished", number);

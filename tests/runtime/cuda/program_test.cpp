@@ -341,7 +341,8 @@ TEST(CudaProgram, KernelsComeFromTheCache) {
   EXPECT_EQ(step(first, 3, "forward"), step(second, 3, "forward"));
 }
 
-// A training loop that reads each loss one step late, with a learning rate that changes each step.
+// A training loop that reads each loss one step late, with a learning rate that changes each step; its inputs are
+// copied, or made where they are uploaded from.
 TEST(CudaProgram, StartsStepsAheadOfTheirResults) {
   FakeGpu gpu;
   {
@@ -362,8 +363,13 @@ TEST(CudaProgram, StartsStepsAheadOfTheirResults) {
       expectedCpu.push_back(step(cpu, sizes[i]));
     }
     // Read a step late, and after all have started: more are unread than there is pinned memory for.
-    for (auto [program, losses, late] :
-         {std::tuple{&ahead, &expected, 1}, {&ahead, &expected, 5}, {&cpu, &expectedCpu, 1}, {&cpu, &expectedCpu, 5}}) {
+    for (auto [program, losses, late, stages] : {std::tuple{&ahead, &expected, 1, false},
+                                                 {&ahead, &expected, 5, false},
+                                                 {&ahead, &expected, 1, true},
+                                                 {&ahead, &expected, 5, true},
+                                                 {&cpu, &expectedCpu, 1, false},
+                                                 {&cpu, &expectedCpu, 5, true}}) {
+      int staged = 0;
       if (auto error = program->initialize(3)) FAIL() << llvm::toString(std::move(error));
       std::vector<unsigned> started;
       int first = gpu.calls.size();
@@ -377,13 +383,21 @@ TEST(CudaProgram, StartsStepsAheadOfTheirResults) {
       for (int i = 0; i < 6; ++i) {
         setRate(*program, i);
         Batch batch(sizes[i]);
-        started.push_back(llvm::cantFail(program->start("train_step", batch.inputs())));
+        auto inputs = batch.inputs();
+        if (stages) llvm::cantFail(program->stage("train_step", inputs));
+        if (inputs[0].data != batch.x.data()) {
+          ++staged;
+          llvm::copy(batch.x, inputs[0].elementsOf<float>().begin());
+          llvm::copy(batch.t, inputs[1].elementsOf<int32_t>().begin());
+        }
+        started.push_back(llvm::cantFail(program->start("train_step", inputs)));
         std::fill(batch.x.begin(), batch.x.end(), 1e30f); // the inputs' memory is the caller's again
         if (i >= late) read(started[i - late]);
       }
       EXPECT_LE(first, static_cast<int>(gpu.calls.size()));
       for (int i = 6 - late; i < 6; ++i) read(started[i]);
       EXPECT_EQ(got, *losses);
+      EXPECT_EQ(staged, stages && program == &ahead ? 2 : 0); // the steps like the one before
       auto twice = program->finish(started.back(), {});
       EXPECT_NE(llvm::toString(std::move(twice)).find("was not started, or has been finished"), std::string::npos);
     }
