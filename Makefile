@@ -23,7 +23,7 @@ build: setup ## set up, configure, build with all cores: build/fusor
 	@cmake --preset release -DFUSOR_PCH=ON $(UNITY) $(CONFIGURE) >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
 	@cmake --build --preset release
 
-demo: build ## train a small MiniGPT on the machine at hand, generate, look at the fused kernels
+demo: build ## train a small MiniGPT on the machine at hand, in bf16 and FP8, generate, look at the fused kernels
 	@build/fusor demo
 
 test: build ## every test that this machine can run

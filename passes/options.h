@@ -3,6 +3,7 @@
 #include "ir/types/dtype.h"
 #include "ir/types/target.h"
 #include "llvm/ADT/StringSet.h"
+#include <map>
 #include <optional>
 #include <string>
 
@@ -27,8 +28,17 @@ struct DelayedScaling {
   AmaxAlgo amaxAlgo = AmaxAlgo::max; // the scale follows the largest of the history, or the newest
   int64_t margin = 0;                // scales leave 2^margin of headroom, 0 to 30
   bool wgrad = true;                 // false: weight gradients from bf16 operands
-  std::string select = "all";        // or a regular expression: layers with a match in their name, "blocks.3.fc1"
-  bool returnAmax = false;           // @train_step also returns each tensor's amax: results amax.NAME, for a trace
+  bool skipNonFinite = false;        // amaxes of Inf do not enter the history; in it they keep the scale for its length
+  bool calibrate = false;            // before the first step scales are measured; else they are 1 in it
+  /// "all"; a regular expression: layers with a match in their name, "blocks.3.fc1"; "auto": all but `inBf16`.
+  std::string select = "all";
+  /// Layers that stay in bf16, with the reason: what was measured for "auto" (frontend/api/fp8_select.h).
+  std::optional<std::map<std::string, std::string>> inBf16 = {};
+
+  // What @train_step is made for; no part of the recipe.
+  bool returnAmax = false;  // it also returns each tensor's amax: results amax.NAME, for a trace
+  bool returnStats = false; // and which part of it was clipped and which underflowed: clipped.NAME, underflow.NAME
+  bool measureOnly = false; // amaxes are collected and scales follow, but all products stay in bf16
 };
 
 struct PassOptions {
@@ -40,8 +50,8 @@ struct PassOptions {
   int64_t wideHeadBelow = 1024;
   /// FP8 GEMMs in linear layers. Needs precision bf16, which the rest of the model computes in.
   std::optional<DelayedScaling> fp8;
-  /// FP8 gradients multiply transposed copies: cuBLASLt's products before sm_100 have both operands along the sum.
-  bool fp8Tn = false;
+  /// Inference: the weights of linear layers, heads apart, are parameters in FP8.
+  bool fp8Weights = false;
   AdamW optimizer;
   /// The initial dynamic loss scale. Absent: 65536 for f16, none for other precisions.
   std::optional<double> lossScale;

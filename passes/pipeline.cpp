@@ -1,8 +1,10 @@
 #include "passes/pipeline.h"
 #include "passes/fp8/fold.h"
 #include "passes/fp8/insert.h"
+#include "passes/fp8/split.h"
 #include "passes/fp8/tn.h"
 #include "passes/fp8/update.h"
+#include "passes/fp8/weights.h"
 #include "passes/fusion/fusion.h"
 #include "passes/gradient/gradient.h"
 #include "passes/layout/layout.h"
@@ -45,6 +47,9 @@ const Step kSteps[] = {
     {{"fp8-fold", fp8Fold, "the last that needs quantised tensors as such: kernels see data, scales and ordinary ops"},
      true,
      true},
+    {{"fp8-weights", fp8Weights, "when products of FP8 and copies in bf16 can be seen: either's weight is replaced"},
+     true,
+     false},
     {{"recompute", recompute,
       "after the last pass that merges equal ops, before transposed copies: they stand behind what is computed again"},
      false,
@@ -57,6 +62,7 @@ const Step kSteps[] = {
      true,
      true},
     {{"schedule", schedule, "when kernels are fixed: which runs first decides how long values live"}, true, true},
+    {{"fp8-split", fp8Split, "when the peak is known: a kernel there gives up what another can make"}, false, true},
     // memory (lifetimes of that order) is planned by the run time for each bucket, see passes/memory
 };
 

@@ -29,16 +29,16 @@ template <class T, int kRows, int kColumns, int kWidth> struct TransposedTile {
     ((u8 *)(words + at(column, row / 4)))[row % 4] = convert<T>(value).bits;
   }
 
-  // out: [..][rows] from the tile's first column on. Rows that are no multiple of 4 go one by one.
+  // out: [..][rows] from the tile's first column on. Rows that are no multiple of 4 go one by one. The block's threads
+  // are a multiple of kWords: each has the same rows of every column.
   __device__ void store(T *out, i64 rows, i64 first, i64 end, i64 columns) const {
-    const bool inWords = rows % 4 == 0;
-    for (int i = threadIdx.x; i < kColumns * kWords; i += blockDim.x) {
-      const int column = i / kWords, group = i % kWords;
-      const i64 row = first + 4 * group;
-      if (column >= columns || row >= end) continue;
+    const int group = threadIdx.x % kWords;
+    const i64 row = first + 4 * group, last = columns < kColumns ? columns : kColumns;
+    if (row >= end) return;
+    for (int column = threadIdx.x / kWords; column < last; column += blockDim.x / kWords) {
       const u32 word = words[at(column, group)];
       T *to = out + column * rows + row;
-      if (inWords)
+      if (rows % 4 == 0)
         *(u32 *)to = word;
       else
         for (int r = 0; r < 4 && row + r < end; ++r) to[r].bits = (u8)(word >> 8 * r);

@@ -124,13 +124,4 @@ FunctionKernels kernelsOf(const Module &module, const Target &target) {
   return collector.take();
 }
 
-bool mayOverwrite(const Op &fusion, unsigned result, unsigned operand) {
-  auto set = emitAs(fusion, Target{}, Naming::canonical);
-  if (!set) {
-    llvm::consumeError(set.takeError());
-    return false;
-  }
-  return llvm::any_of(set->inPlace, [&](const InPlace &p) { return p.input == operand && p.output == result; });
-}
-
 } // namespace fusor::codegen

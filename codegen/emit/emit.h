@@ -42,8 +42,4 @@ FunctionKernels kernelsOf(const ir::Function &function, const ir::Target &target
 /// The same over all functions of a module: a kernel that two of them use is there once.
 FunctionKernels kernelsOf(const ir::Module &module, const ir::Target &target);
 
-/// The same as `emit` without its side texts: whether result `result` of `fusion` may be the buffer of operand
-/// `operand`. For passes/memory.
-bool mayOverwrite(const ir::Op &fusion, unsigned result, unsigned operand);
-
 } // namespace fusor::codegen

@@ -21,19 +21,7 @@ llvm::Error emitLoop(const FusionBody &body, const LoopPlan &plan, const Target 
 }
 
 void findInPlace(const FusionBody &body, const LoopPlan &plan, KernelSet &set) {
-  for (const LoopStep &step : plan.main) {
-    if (step.kind != LoopStep::Kind::load || !step.access.contiguous || step.access.input == kAccumulator) continue;
-    auto sameInput = [&](const LoopStep &other) {
-      bool reads = (other.kind == LoopStep::Kind::load || other.kind == LoopStep::Kind::random) &&
-                   other.access.input == step.access.input;
-      return reads || (other.access.gather && other.access.gather->indices == step.access.input);
-    };
-    if (llvm::count_if(plan.main, sameInput) != 1 || llvm::any_of(plan.finish, sameInput)) continue;
-    for (const LoopStore &store : plan.stores)
-      if (store.access.contiguous && store.span == step.span &&
-          byteSize(store.value.dtype()) == byteSize(body.block().argument(step.access.input).dtype()))
-        set.inPlace.push_back({step.access.input, store.output});
-  }
+  for (const Overwrite &pair : overwritable(plan, body.block())) set.inPlace.push_back({pair.input, pair.output});
 }
 
 void LoopJob::prepare(KernelBuilder &k, LoopText &text) const {

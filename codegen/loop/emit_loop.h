@@ -2,9 +2,8 @@
 //
 //   pointwise.cpp   no reductions: a flat loop over the elements, several neighbours a thread
 //   row.cpp         reductions over columns: a warp or a block a row, values in registers where they fit
-//   column.cpp      sums over rows only: a thread keeps its columns' sums over a chunk of rows; also what has a
-//   transposed
-//                   result, with tiles of rows and columns
+//   column.cpp      sums over rows only: a thread keeps its columns' sums over a chunk of rows; also, in tiles,
+//                   what has a transposed result
 //   finish.cpp      partial sums of chunks -> sums, and what follows from them: the second kernel of row and column
 #pragma once
 #include "codegen/loop/loop_text.h"

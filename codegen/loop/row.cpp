@@ -10,6 +10,7 @@
 // have rows of their own, they add up at the end. With transposed results a chunk is one or more tiles of rows, whose
 // columns the block stores.
 #include "codegen/loop/emit_loop.h"
+#include "codegen/loop/row_ring_text.h"
 #include "codegen/loop/row_schedule.h"
 #include "codegen/loop/row_shape.h"
 #include "codegen/loop/transposed_stores.h"
@@ -143,16 +144,15 @@ private:
                .blocksTogether = shape_.blocksTogether});
   }
 
-  // Which rows a block has. With tiles, whole ones.
+  // Which rows a block has. With tiles, its first one and the way to the next.
   void chunkOfRows(const std::string &rows) {
     if (shape_.chunkRows) {
       w().line("const i64 firstRow = chunk * {0};", *shape_.chunkRows);
       w().line("const i64 endRow = firstRow + {0} < {1} ? firstRow + {0} : {1};", *shape_.chunkRows, rows);
     } else if (shape_.tileRows) {
-      w().line("const i64 tiles = ({0} + {1}) / {2}; // of {2} rows", rows, shape_.tileRows - 1, shape_.tileRows);
-      w().line("const i64 firstRow = tiles * chunk / gridDim.x * {0}, endTile = tiles * (chunk + 1) / gridDim.x * {0};",
-               shape_.tileRows);
-      w().line("const i64 endRow = endTile < {0} ? endTile : {0};", rows);
+      w().line(
+          "const i64 firstRow = chunk * {0}, endRow = {1}, jump = (i64)gridDim.x * {0}; // to this block's next tile",
+          shape_.tileRows, rows);
     } else {
       w().line("const i64 firstRow = {0} * chunk / gridDim.x, endRow = {0} * (chunk + 1) / gridDim.x;", rows);
     }
@@ -161,14 +161,17 @@ private:
   // Dynamic shared memory: rows on their way, then tiles.
   void startMemory() {
     if (shape_.usesRing || !transposed_.empty()) w().raw("extern __shared__ __align__(16) u8 rowMemory[];");
-    if (shape_.usesRing) startRing();
+    if (shape_.usesRing) {
+      ring_.start("rowMemory");
+      sharedBytes_ = ring_.bytes();
+    }
     if (transposed_.empty()) return;
     transposed_.declare(w(), sharedBytes_ ? "rowMemory + " + std::to_string(sharedBytes_) : "rowMemory");
     sharedBytes_ += transposed_.bytes();
   }
 
   void tilesOfRows() {
-    auto tiles = w().block("for (i64 tileRow = firstRow; tileRow < endRow; tileRow += {0})", shape_.tileRows);
+    auto tiles = w().block("for (i64 tileRow = firstRow; tileRow < endRow; tileRow += jump)");
     w().line("const i64 tileEnd = tileRow + {0} < endRow ? tileRow + {0} : endRow;", shape_.tileRows);
     overRows("tileRow", "tileEnd");
     w().raw("__syncthreads(); // the tile is free for the next rows");
@@ -208,7 +211,7 @@ private:
   void loadRow() {
     auto loads = fullLoads(plan_);
     if (loads.empty()) return;
-    if (shape_.usesRing) return loadFromRing();
+    if (shape_.usesRing) return ring_.load();
     w().raw("// load");
     std::vector<std::string> arrays;
     for (const LoopStep *step : loads) {
@@ -222,86 +225,12 @@ private:
     });
   }
 
-  // --- rows through shared memory: this one and the next
-
-  void startRing() {
-    k_.use("row_ring.cuh");
-    for (const LoopStep *step : fullLoads(plan_)) {
-      std::string ring = k_.names().make(identifierFrom(step->result.name()) + "_rows");
-      w().line("const RowRing<{0}, {1}, {2}, {3}> {4}(rowMemory{5});", storageType(step->result.dtype()), text_.width(),
-               shape_.turns, shape_.blockThreads(), ring, sharedBytes_ ? " + " + std::to_string(sharedBytes_) : "");
-      sharedBytes_ += 2 * byteSize(step->result.dtype()) * text_.width() * shape_.turns * shape_.blockThreads();
-      rings_[step] = ring;
-    }
-    for (const LoopStep *step : rowLoads()) {
-      std::string next = k_.names().make(identifierFrom(step->result.name()) + "_next");
-      w().line("{0} {1} = {2};", variableType(step->result.dtype()), next, constantText(0, step->result.dtype()));
-      next_[step] = next;
-    }
-    if (shape_.isWarp) // in the end the warps' sums meet in the same memory
-      sharedBytes_ =
-          std::max(sharedBytes_, shape_.blockThreads() * shape_.turns * text_.width() * mostAccumulatorBytes());
-    w().raw("int stage = 0;");
-    w().line("const i64 first = firstRow{0};", shape_.isWarp ? " + warp" : "");
-    fetch("first", "0");
-  }
-  int64_t mostAccumulatorBytes() const {
-    int64_t most = 0;
-    for (const RowsSum &sum : plan_.sums) most = std::max<int64_t>(most, accumulatorBytes(sum.of.dtype()));
-    return most;
-  }
-
-  // Row `row`, where it exists, into `stage`; and what it has one value of.
-  void fetch(llvm::StringRef row, llvm::StringRef stage) {
-    Place here = text_.place(), there = here;
-    there.row = row.str();
-    text_.setPlace(there);
-    {
-      auto exists = w().block("if ({0} < endRow)", row);
-      overColumns([&] {
-        for (const LoopStep *step : fullLoads(plan_))
-          w().line("{0}.fetch({1}, {2}, {3});", rings_[step], stage, shape_.turns > 1 ? "j" : "0",
-                   text_.addressOf(*step));
-      });
-      for (const LoopStep *step : rowLoads()) text_.loadInto(*step, next_[step]);
-    }
-    w().raw("commitCopies();");
-    text_.setPlace(here);
-  }
-
-  void loadFromRing() {
-    w().raw("// load: the next row sets out, this one arrives");
-    for (const LoopStep *step : rowLoads()) {
-      std::string now = text_.variableFor(step->result, Span::row);
-      w().line("const {0} {1} = {2};", variableType(step->result.dtype()), now, next_[step]);
-      text_.bind(step->result, now);
-    }
-    w().line("const i64 next = row + {0};", shape_.isWarp ? shape_.warps : 1);
-    fetch("next", "stage ^ 1");
-    w().raw("waitForCopies<1>();");
-  }
-
-  void readFromRing(const LoopStep &step) {
-    std::string array = text_.variableFor(step.result, step.span);
-    w().line("{0} {1}[{2}];", variableType(step.result.dtype()), array, text_.width());
-    w().line("{0}.read(stage, {1}, {2});", rings_[&step], shape_.turns > 1 ? "j" : "0", array);
-    text_.bind(step.result, array + "[e]");
-  }
-
-  // Values of a row, e.g. its mean: they are fetched a row ahead.
-  llvm::SmallVector<const LoopStep *, 4> rowLoads() const {
-    llvm::SmallVector<const LoopStep *, 4> loads;
-    for (const LoopStep &step : plan_.main)
-      if (step.kind == LoopStep::Kind::load && step.span == Span::row && !step.access.gather) loads.push_back(&step);
-    return loads;
-  }
-
   // Values per row (and scalars) that become known before sweep `at`.
   void rowValues(unsigned at) {
     for (const LoopStep &step : plan_.main) {
       if (variesOverColumns(step.span) || schedule_.level(step.result) != at) continue;
       if (step.kind == LoopStep::Kind::rowReduce) continue;                  // bound by the sweep before
-      if (step.kind == LoopStep::Kind::load && next_.count(&step)) continue; // bound by loadRow
+      if (step.kind == LoopStep::Kind::load && ring_.brings(step)) continue; // bound by loadRow
       if (step.kind == LoopStep::Kind::load)
         text_.load(step);
       else
@@ -326,6 +255,7 @@ private:
     RowSchedule::Values needed = schedule_.neededBy(at);
 
     w().line("// sweep {0}", at);
+    ring_.await(needed);
     llvm::SmallVector<const LoopStep *, 4> reductions;
     llvm::SmallVector<std::string, 4> sums;
     llvm::SmallVector<std::pair<const LoopStep *, std::string>, 1> expSums; // by their maximum
@@ -372,8 +302,8 @@ private:
                  llvm::ArrayRef<std::string> sums, llvm::ArrayRef<std::pair<const LoopStep *, std::string>> expSums) {
     for (const LoopStep &step : plan_.main) {
       if (step.kind != LoopStep::Kind::load || !needed.contains(step.result.def())) continue;
-      if (rings_.count(&step))
-        readFromRing(step);
+      if (ring_.brings(step))
+        ring_.read(step);
       else
         text_.load(step);
     }
@@ -529,9 +459,10 @@ private:
   const RowShape shape_;
   TransposedStores transposed_;
   const RowSchedule schedule_;
-  int64_t sharedBytes_ = 0; // of dynamic shared memory
-  std::string tileRow_;     // the first row of the tile
-  llvm::DenseMap<const LoopStep *, std::string> rings_, next_;
+  RowRingText ring_{k_,     text_,     plan_,
+                    shape_, schedule_, [this](llvm::function_ref<void()> body) { overColumns(body); }};
+  int64_t sharedBytes_ = 0;          // of dynamic shared memory
+  std::string tileRow_;              // the first row of the tile
   std::vector<std::string> running_; // variables of plan_.sums
 };
 

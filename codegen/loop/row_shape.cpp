@@ -1,4 +1,5 @@
 #include "codegen/loop/row_shape.h"
+#include "codegen/loop/row_schedule.h"
 #include "codegen/loop/transposed_stores.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -19,9 +20,11 @@ constexpr unsigned kBlocksOfManyElements = 3;
 // without; 16384 x 4096: 138 us with blocks of 256 threads, 155 of 512.
 constexpr int64_t kMostRingBytes = 96 * 1024, kMostSumsBesideRing = 72;
 constexpr int64_t kRingThreads = 256, kRingThreadsTogether = 512;
-constexpr int64_t kMostChunks = 256;
-// Rows of a tile whose columns are stored: 32 neighbours are a sector of memory. Two blocks share 227 KB on sm_90, one
-// has 99 KB on others.
+constexpr int64_t kMostChunks = 256, kMostScalarChunks = 2048;
+// Rows of a tile whose columns are stored: 32 neighbours are a sector of memory, and half of one costs as much. Two
+// blocks share 227 KB on sm_90, one has 99 KB on others. LayerNorm's gradient with two transposed results, 32768 x 768
+// on an H200: 225 us with 16 rows, 104 with 32 for which late inputs come in their own row, 108 in blocks of 384
+// threads with 64 rows; 73 without transposed results. A block's tiles one behind the other instead of in turn: 140.
 constexpr int64_t kTileRows = 32, kFewestTileRows = 16, kTileWarps = 8;
 constexpr int64_t kMostTileBytes = 68 * 1024, kMostBytes = 97 * 1024, kMostBytesOnSm90 = 112 * 1024;
 constexpr int64_t kMostWarpColumnsWithTiles = 2048;
@@ -34,7 +37,7 @@ struct Chooser {
   ArchTier tier;
   llvm::function_ref<bool(const Access &)> isVector;
   RowShape shape = {};
-  int64_t ringBytes = 0; // of the last canUseRing
+  int64_t ringBytes = 0, lateBytes = 0; // of the last canUseRing; what a second row of late inputs needs of them
 
   RowShape choose() {
     shape.isPersistent = plan.columns.isConstant() && plan.columns.value() <= kMostPersistentColumns;
@@ -79,11 +82,14 @@ struct Chooser {
     auto loads = fullLoads(plan);
     if (!shape.isPersistent || !columnSums(plan) || tier == ArchTier::simt || loads.empty()) return false;
     int64_t vectors = ceilDiv(elements, threads * width);
-    ringBytes = 0;
+    ringBytes = lateBytes = 0;
+    RowSchedule schedule(plan, true, true);
+    RowSchedule::Values first = schedule.neededBy(0);
     for (const LoopStep *step : loads) {
       int64_t vectorBytes = byteSize(step->result.dtype()) * width;
       if (step->access.gather || !isVector(step->access) || vectorBytes % 16 != 0) return false;
       ringBytes += 2 * vectors * threads * vectorBytes;
+      if (!first.contains(step->result.def())) lateBytes += vectors * threads * vectorBytes;
     }
     return ringBytes <= kMostRingBytes &&
            ringBytes + TransposedStores::bytesOf(plan, kFewestTileRows, plan.columns.value(), width) <= mostBytes() &&
@@ -93,7 +99,9 @@ struct Chooser {
 
   void chooseTile(int64_t columns) {
     int64_t most = shape.usesRing ? mostBytes() - ringBytes : kMostTileBytes;
-    shape.tileRows = TransposedStores::bytesOf(plan, kTileRows, columns, width) <= most ? kTileRows : kFewestTileRows;
+    int64_t wanted = TransposedStores::bytesOf(plan, kTileRows, columns, width);
+    shape.lateInTheirRow = shape.usesRing && wanted > most && wanted <= most + lateBytes;
+    shape.tileRows = wanted <= most || shape.lateInTheirRow ? kTileRows : kFewestTileRows;
   }
 
   void chooseChunks(int64_t columns) {
@@ -105,9 +113,12 @@ struct Chooser {
       shape.chunks = Count::ceilDiv(plan.rows, fewestRows).atMost(kMostChunks);
       return;
     }
-    int64_t rows = shape.tileRows ? shape.tileRows
-                   : shape.isWarp ? 4 * shape.warps
-                                  : std::clamp<int64_t>(kMostPersistentColumns / columns, 1, 4);
+    // Partial sums of scalars are cheap: every warp of a large device has a row.
+    if (shape.isWarp && !shape.tileRows) {
+      shape.chunks = Count::ceilDiv(plan.rows, shape.warps).atMost(kMostScalarChunks);
+      return;
+    }
+    int64_t rows = shape.tileRows ? shape.tileRows : std::clamp<int64_t>(kMostPersistentColumns / columns, 1, 4);
     shape.chunkRows = shape.isPersistent ? rows : 1;
     shape.chunks = Count::ceilDiv(plan.rows, *shape.chunkRows);
   }

@@ -4,7 +4,8 @@
 //   a block a row     wider, or columns that are a symbol
 //   sums over rows    a block goes through a chunk of rows; with sums of columns the next row comes through shared
 //                     memory while this one is worked on
-//   transposed results  a block goes through tiles of rows, and stores the columns of each
+//   transposed results  a block goes through tiles of rows, and stores the columns of each; blocks take turns, so that
+//                     neighbours in memory are written at about the same time
 #pragma once
 #include "codegen/emit/count.h"
 #include "codegen/plan/loop.h"
@@ -18,6 +19,7 @@ struct RowShape {
   bool isWarp = false;              // a warp a row
   bool isRagged = false;            // the last turn has columns for some of the threads only
   bool usesRing = false;            // this row and the next one are in shared memory
+  bool lateInTheirRow = false;      // of the next one only what its first sweep reads
   int64_t threads = 32;             // of the unit that has a row
   int64_t warps = 4;                // of a block, where a warp has a row
   int64_t turns = 1;                // vectors of a thread in a row

@@ -80,8 +80,9 @@ void emitAmaxUpdate(const FusionBody &body, KernelSet &set, int64_t tensors, int
   k.code().line("float *newScale = tensorPointer<float>(table, 4, chunk.tensor);");
   k.code().line("float *newInverse = tensorPointer<float>(table, 5, chunk.tensor);");
   k.code().line("const float top = {0}; // the largest FP8 value, less the margin", top);
-  k.code().line("amaxUpdate<{0}>(history, scale, amax, newHistory, newScale, newInverse, chunk.end, top);",
-                first.attr<std::string>("algo") == "max" ? "false" : "true");
+  llvm::StringRef algo = first.attr<std::string>("algo");
+  k.code().line("amaxUpdate<{0}, {1}>(history, scale, amax, newHistory, newScale, newInverse, chunk.end, top);",
+                algo.startswith("max") ? "false" : "true", algo.endswith("_finite") ? "true" : "false");
   k.finish({Count(tensors), 64, llvm::formatv("a block a history, {0} of them", tensors).str()});
 }
 

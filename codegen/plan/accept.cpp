@@ -12,7 +12,7 @@ namespace {
 llvm::Expected<ClusterKind> acceptContraction(const FlatCluster &cluster, const Target &target) {
   auto plan = planContraction(cluster);
   if (!plan) return plan.takeError();
-  bool inMemory = target.hasCublasLt && target.hasFp8 && isFp8(plan->a.dtype) && isFp8(plan->b.dtype);
+  bool inMemory = target.hasFp8Library() && isFp8(plan->a.dtype) && isFp8(plan->b.dtype);
   for (const RowsSum &sum : plan->epilogue.sums)
     if (sum.span != Span::column && !inMemory) return opError("a sum over a whole GEMM result is a kernel of its own");
   if (plan->epilogue.hasTransposedStore() && !inMemory)
@@ -25,13 +25,30 @@ llvm::Expected<ClusterKind> acceptLoop(const FlatCluster &cluster, const Target 
   auto plan = planLoop(cluster);
   if (!plan) return plan.takeError();
   bool isSmall = target.kind == DeviceKind::cuda && target.tier == ArchTier::simt;
-  if (isSmall && plan->hasRowReduction() && plan->hasTransposedStore() &&
-      2 * plan->columns.value() > kMostTransposedRowColumns)
+  auto transposed = llvm::count_if(plan->stores, [](const LoopStore &store) { return store.isTransposed; });
+  if (isSmall && plan->hasRowReduction() && transposed &&
+      4 * transposed * plan->columns.value() > kMostTransposedRowColumns)
     return opError("rows of {0} columns are too long to be transposed on this device", plan->columns.str());
   return plan->kind();
 }
 
 } // namespace
+
+llvm::SmallVector<Overwrite, 4> overwritable(const FlatCluster &cluster) {
+  const Block &body = cluster.function->block();
+  if (!cluster.anchor) {
+    auto plan = planLoop(cluster);
+    if (!plan) return llvm::consumeError(plan.takeError()), llvm::SmallVector<Overwrite, 4>();
+    return overwritable(*plan, body);
+  }
+  if (cluster.anchor->def().lowering != Lowering::contraction) return {};
+  auto plan = planContraction(cluster);
+  if (!plan) return llvm::consumeError(plan.takeError()), llvm::SmallVector<Overwrite, 4>();
+  auto pairs = overwritable(plan->epilogue, body);
+  llvm::erase_if(pairs,
+                 [&](const Overwrite &pair) { return pair.input == plan->a.input || pair.input == plan->b.input; });
+  return pairs;
+}
 
 llvm::Expected<ClusterKind> accept(const FlatCluster &cluster, const Target &target) {
   auto planned = [](auto plan, ClusterKind kind) -> llvm::Expected<ClusterKind> {

@@ -462,6 +462,24 @@ llvm::Expected<LoopPlan> planLoop(const FlatCluster &cluster, Value accumulator)
   return LoopPlanner(cluster, accumulator).plan();
 }
 
+llvm::SmallVector<Overwrite, 4> overwritable(const LoopPlan &plan, const Block &body) {
+  llvm::SmallVector<Overwrite, 4> found;
+  for (const LoopStep &step : plan.main) {
+    if (step.kind != LoopStep::Kind::load || !step.access.contiguous || step.access.input == kAccumulator) continue;
+    auto sameInput = [&](const LoopStep &other) {
+      bool reads = (other.kind == LoopStep::Kind::load || other.kind == LoopStep::Kind::random) &&
+                   other.access.input == step.access.input;
+      return reads || (other.access.gather && other.access.gather->indices == step.access.input);
+    };
+    if (llvm::count_if(plan.main, sameInput) != 1 || llvm::any_of(plan.finish, sameInput)) continue;
+    for (const LoopStore &store : plan.stores)
+      if (store.access.contiguous && store.span == step.span &&
+          byteSize(store.value.dtype()) == byteSize(body.argument(step.access.input).dtype()))
+        found.push_back({step.access.input, store.output});
+  }
+  return found;
+}
+
 int64_t borderBytes(const FlatCluster &cluster, const SymbolValues &symbols) {
   int64_t bytes = 0;
   auto add = [&](Value v) { bytes += byteSize(v.type(), symbols).value_or(0); };

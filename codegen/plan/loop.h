@@ -102,9 +102,17 @@ struct LoopPlan {
 /// `fusor explain`: "a column sum feeds ops over the whole [B, T, C]".
 llvm::Expected<LoopPlan> planLoop(const FlatCluster &cluster, ir::Value accumulator = {});
 inline constexpr unsigned kAccumulator = ~0u;
-/// Limits of transposed results: of one kernel, and where whole rows of them meet in a block's memory, 16 at least.
+/// Limits of transposed results: of one kernel, and of columns of all of them together where a block gathers whole rows
+/// of them, 16 at least.
 inline constexpr unsigned kMostTransposedStores = 4;
 inline constexpr int64_t kMostTransposedRowColumns = 4096;
+
+/// An input whose buffer may be that of an output: same place, same size, read by the thread that writes it, before.
+struct Overwrite {
+  unsigned input, output;
+};
+/// `body` has the cluster's inputs as arguments.
+llvm::SmallVector<Overwrite, 4> overwritable(const LoopPlan &plan, const ir::Block &body);
 
 /// Bytes of device memory a cluster reads and writes once, symbols at their upper ranges. What fusion minimises.
 int64_t borderBytes(const FlatCluster &cluster, const ir::SymbolValues &symbols);

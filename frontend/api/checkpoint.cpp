@@ -1,11 +1,13 @@
 #include "frontend/api/checkpoint.h"
 #include "frontend/api/errors.h"
+#include "frontend/api/fp8_weights.h"
 #include "runtime/checkpoint/file_error.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include <cstring>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -49,7 +51,8 @@ llvm::Error finishSave(StringRef folder) {
   std::string next = nextOf(folder);
   if (!fs::exists(next)) return llvm::Error::success();
   // A run that had FP8 state leaves its file behind; a checkpoint without any must not be read with it.
-  if (fs::exists(inFolder(next, kModel)) && !fs::exists(inFolder(next, kFp8))) fs::remove(inFolder(folder, kFp8));
+  for (const char *name : {kFp8, kOptimizer})
+    if (fs::exists(inFolder(next, kModel)) && !fs::exists(inFolder(next, name))) fs::remove(inFolder(folder, name));
   for (const char *name : kFiles) {
     std::string from = inFolder(next, name), to = inFolder(folder, name);
     if (!fs::exists(from)) continue;
@@ -66,6 +69,13 @@ const char *fileOf(const ir::Persistent &p) {
   if (p.kind == ir::PersistentKind::param) return kModel;
   if (p.kind != ir::PersistentKind::state || isAccumulator(p.name)) return nullptr;
   return isFp8State(p.name) ? kFp8 : kOptimizer;
+}
+
+std::vector<const char *> filesOf(CheckpointParts parts) {
+  std::vector<const char *> files{kModel};
+  if (parts.states) files.push_back(kOptimizer);
+  if (parts.fp8) files.push_back(kFp8);
+  return files;
 }
 
 llvm::Error writeTensors(runtime::Program &program, StringRef folder, const char *file,
@@ -89,11 +99,11 @@ llvm::Error writeTensors(runtime::Program &program, StringRef folder, const char
   return writer->commit();
 }
 
-llvm::Error writeAll(runtime::Program &program, StringRef folder, llvm::json::Object info) {
+llvm::Error writeAll(runtime::Program &program, StringRef folder, llvm::json::Object info, CheckpointParts parts) {
   runtime::Metadata metadata{{"format", "pt"}, {"format_version", std::to_string(kCheckpointVersion)}};
   for (const char *key : {"step", "seed", "recipe"})
     if (const llvm::json::Value *value = info.get(key)) metadata[key] = llvm::formatv("{0}", *value).str();
-  for (const char *file : {kModel, kOptimizer, kFp8})
+  for (const char *file : filesOf(parts))
     if (auto error = writeTensors(program, folder, file, metadata)) return error;
   info["format_version"] = kCheckpointVersion;
   if (runtime::GemmPlans plans = program.gemmPlans(); !plans.text.empty()) {
@@ -108,9 +118,10 @@ llvm::Error writeAll(runtime::Program &program, StringRef folder, llvm::json::Ob
   return json->commit();
 }
 
-/// Copies a tensor of a file into a persistent value; the shape must agree, float types are converted.
+/// Copies a tensor of a file into a persistent value; the shape must agree, float types are converted. `inverse`: 1 /
+/// scale of what the file has in FP8.
 llvm::Error fill(runtime::Program &program, const ir::Persistent &p, const runtime::SafetensorsFile::Tensor &tensor,
-                 std::string &mismatches) {
+                 std::string &mismatches, float inverse = 1) {
   auto type = program.persistentType(p.name);
   if (!type) return type.takeError();
   bool convertible = tensor.info.dtype == type->dtype || (ir::isFloat(tensor.info.dtype) && ir::isFloat(type->dtype));
@@ -120,7 +131,16 @@ llvm::Error fill(runtime::Program &program, const ir::Persistent &p, const runti
     return llvm::Error::success();
   }
   std::vector<char> bytes(type->bytes());
-  if (tensor.info.dtype == type->dtype)
+  if (passes::isFp8Weight(program.module(), p)) {
+    if (tensor.info.dtype == type->dtype)
+      return writeFp8Weight(program, p.name, {{tensor.bytes.begin(), tensor.bytes.end()}, inverse});
+    return writeFp8Weight(program, p.name, quantiseWeight(tensor.info.dtype, tensor.bytes.data(), type->elements()));
+  }
+  if (inverse != 1)
+    for (int64_t i = 0, n = type->elements(); i < n; ++i)
+      ir::storeElement(type->dtype, bytes.data(), i,
+                       static_cast<float>(ir::loadElement(tensor.info.dtype, tensor.bytes.data(), i)) * inverse);
+  else if (tensor.info.dtype == type->dtype)
     std::copy(tensor.bytes.begin(), tensor.bytes.end(), bytes.begin());
   else
     for (int64_t i = 0, n = type->elements(); i < n; ++i)
@@ -142,10 +162,25 @@ void adoptPlans(runtime::Program &program, StringRef folder) {
 
 llvm::Error fillParameters(runtime::Program &program, const runtime::SafetensorsFile &file, StringRef path) {
   std::string problems;
-  for (const auto &p : program.module().persistents()) {
+  const ir::Module &module = program.module();
+  for (const auto &p : module.persistents()) {
     if (p->kind != ir::PersistentKind::param) continue;
+    StringRef weight = p->name;
+    if (weight.consume_back(".scale_inv"))
+      if (const ir::Persistent *of = module.persistent(weight); of && passes::isFp8Weight(module, *of))
+        continue; // written with its weight
     if (const auto *tensor = file.find(p->name)) {
-      if (auto error = fill(program, *p, *tensor, problems)) return error;
+      float inverse = 1;
+      if (tensor->info.dtype == ir::DType::f8e4m3) {
+        const auto *scale = file.find(passes::weightInverseName(p->name));
+        if (!scale || scale->info.dtype != ir::DType::f32 || scale->bytes.size() != sizeof(inverse)) {
+          problems += llvm::formatv("\n  '{0}' is in FP8 in the file, without {1} (F32, one element)", p->name,
+                                    passes::weightInverseName(p->name));
+          continue;
+        }
+        std::memcpy(&inverse, scale->bytes.data(), sizeof(inverse));
+      }
+      if (auto error = fill(program, *p, *tensor, problems, inverse)) return error;
     } else {
       problems += llvm::formatv("\n  '{0}' is not in the file", p->name);
     }
@@ -158,13 +193,14 @@ llvm::Error fillParameters(runtime::Program &program, const runtime::Safetensors
 
 bool isFp8State(StringRef name) { return name.endswith(".scale") || name.endswith(".amax_history"); }
 
-llvm::Error saveCheckpoint(runtime::Program &program, StringRef folder, llvm::json::Object info) {
+llvm::Error saveCheckpoint(runtime::Program &program, StringRef folder, llvm::json::Object info,
+                           CheckpointParts parts) {
   if (std::error_code code = fs::create_directories(folder)) return cannotWrite(folder, code);
   if (auto error = finishSave(folder)) return error;
   std::string temporary = inFolder(folder, ".next.tmp");
   fs::remove_directories(temporary);
   if (std::error_code code = fs::create_directory(temporary)) return cannotWrite(temporary, code);
-  llvm::Error error = writeAll(program, temporary, std::move(info));
+  llvm::Error error = writeAll(program, temporary, std::move(info), parts);
   if (!error) error = syncFolder(temporary);
   if (!error)
     if (std::error_code code = fs::rename(temporary, nextOf(folder))) error = cannotWrite(folder, code);
@@ -190,16 +226,16 @@ llvm::Expected<llvm::json::Object> readCheckpointInfo(StringRef folder) {
   return *object;
 }
 
-llvm::Error loadCheckpoint(runtime::Program &program, StringRef folder, bool states,
+llvm::Error loadCheckpoint(runtime::Program &program, StringRef folder, CheckpointParts parts,
                            std::vector<std::string> *missing) {
   std::string path = currentFile(folder, kModel);
   auto model = runtime::SafetensorsFile::open(path);
   if (!model) return model.takeError();
   if (auto error = fillParameters(program, *model, path)) return error;
-  if (!states) return llvm::Error::success();
-  adoptPlans(program, folder);
+  if (parts.states) adoptPlans(program, folder);
   std::string problems;
-  for (const char *name : {kOptimizer, kFp8}) {
+  for (const char *name : filesOf(parts)) {
+    if (name == kModel) continue;
     path = currentFile(folder, name);
     std::optional<runtime::SafetensorsFile> file;
     if (fs::exists(path)) {

@@ -65,7 +65,6 @@ llvm::Expected<Compiled> compileModule(std::unique_ptr<ir::Module> module, const
   auto start = std::chrono::steady_clock::now();
   request.passes.target = device.target;
   request.passes.target.hasCublasLt &= !request.program.ownGemm;
-  request.passes.fp8Tn = request.passes.target.hasFp8 && request.passes.target.hasCublasLt;
   if (device.target.kind == ir::DeviceKind::cpu && request.program.memoryLimitBytes == 0)
     request.program.memoryLimitBytes = memoryBytes(); // what cannot fit is an error, not a killed process
   request.program.device = device.ordinal;

@@ -37,12 +37,19 @@ llvm::json::Value number(float value) {
 } // namespace
 
 llvm::json::Object toJson(const passes::DelayedScaling &r) {
-  return llvm::json::Object{{"format", r.format == passes::Fp8Format::hybrid ? "hybrid" : "e4m3"},
+  llvm::json::Object object{{"format", r.format == passes::Fp8Format::hybrid ? "hybrid" : "e4m3"},
                             {"amax_history", r.amaxHistory},
                             {"amax_algo", r.amaxAlgo == passes::AmaxAlgo::max ? "max" : "most_recent"},
                             {"margin", r.margin},
                             {"wgrad", r.wgrad},
+                            {"skip_non_finite", r.skipNonFinite},
+                            {"calibrate", r.calibrate},
                             {"select", r.select}};
+  if (!r.inBf16) return object;
+  llvm::json::Object layers;
+  for (const auto &[layer, why] : *r.inBf16) layers[layer] = why;
+  object["in_bf16"] = std::move(layers);
+  return object;
 }
 
 passes::DelayedScaling fp8FromJson(const llvm::json::Object &object) {
@@ -54,7 +61,13 @@ passes::DelayedScaling fp8FromJson(const llvm::json::Object &object) {
   if (auto length = object.getInteger("amax_history")) r.amaxHistory = *length;
   if (auto margin = object.getInteger("margin")) r.margin = *margin;
   if (auto wgrad = object.getBoolean("wgrad")) r.wgrad = *wgrad;
+  if (auto skip = object.getBoolean("skip_non_finite")) r.skipNonFinite = *skip;
+  if (auto calibrate = object.getBoolean("calibrate")) r.calibrate = *calibrate;
   if (auto select = object.getString("select")) r.select = select->str();
+  if (const llvm::json::Object *layers = object.getObject("in_bf16")) {
+    r.inBf16.emplace();
+    for (const auto &entry : *layers) (*r.inBf16)[entry.first.str()] = entry.second.getAsString().getValueOr("").str();
+  }
   return r;
 }
 
@@ -72,6 +85,17 @@ llvm::Expected<std::vector<Fp8State>> readFp8State(runtime::Program &program, bo
     states.push_back({tensor, scale->front(), std::move(*history)});
   }
   return states;
+}
+
+Fp8StatsReader::Fp8StatsReader(const runtime::Program &program) {
+  for (std::string &tensor : updatedTensors(program.module())) stats_.push_back({std::move(tensor), 0, 0});
+}
+
+void Fp8StatsReader::addResults(llvm::SmallVectorImpl<runtime::TensorView> &results) {
+  for (Fp8Stats &stats : stats_) {
+    results.push_back({ir::DType::f32, {}, &stats.clipped});
+    results.push_back({ir::DType::f32, {}, &stats.underflow});
+  }
 }
 
 llvm::Expected<Fp8Trace> Fp8Trace::open(llvm::StringRef path, runtime::Program &program) {

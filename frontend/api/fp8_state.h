@@ -21,6 +21,24 @@ struct Fp8State {
 /// Of the tensors whose scales @train_step updates, in that order; perhaps only those of the first one's layer.
 llvm::Expected<std::vector<Fp8State>> readFp8State(runtime::Program &program, bool onlyFirstLayer = false);
 
+/// Which parts of a tensor's elements FP8 could not hold in a step: too large, and not 0 but too small.
+struct Fp8Stats {
+  std::string tensor;
+  float clipped = 0, underflow = 0;
+};
+/// Reads them where @train_step returns them (DelayedScaling::returnStats).
+class Fp8StatsReader {
+public:
+  explicit Fp8StatsReader(const runtime::Program &program);
+  /// Adds a view for each number that @train_step returns behind its loss and the trace's amaxes.
+  void addResults(llvm::SmallVectorImpl<runtime::TensorView> &results);
+  /// Of the step whose results were filled last.
+  llvm::ArrayRef<Fp8Stats> stats() const { return stats_; }
+
+private:
+  std::vector<Fp8Stats> stats_;
+};
+
 /// --fp8-trace: a JSON line a step,
 ///   {"step":1,"loss":4.6,"state":{"blocks.0.qkv.input":{"amax":3.1,"scale":144.5,"amax_history":[0,...,3.1]},...}}
 /// The program's @train_step must return the amaxes (DelayedScaling::returnAmax).

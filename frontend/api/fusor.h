@@ -45,6 +45,8 @@ struct DelayedScaling {
   int margin = 0;             ///< scales are divided by 2^margin
   bool fp8Wgrad = true;       ///< false: weight gradients from bf16 operands
   std::string select = "all"; ///< or a regular expression of layers: "blocks.[0-9]+.fc1"
+  bool skipNonFinite = false; ///< amaxes of Inf do not enter the history; in it they keep the scale for its length
+  bool calibrate = false;     ///< the first run measures scales before it quantises; else they start at 1
 };
 /// FP8 GEMMs in the linear layers of blocks, the rest as Bf16. Where the device has no FP8 the same values are
 /// emulated.

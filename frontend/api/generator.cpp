@@ -3,6 +3,7 @@
 #include "frontend/api/compile_module.h"
 #include "frontend/api/config_file.h"
 #include "frontend/api/errors.h"
+#include "frontend/api/fp8_state.h"
 #include "frontend/bench/median.h"
 #include "ir/ops/counter_rng.h"
 #include "llvm/ADT/STLExtras.h"
@@ -59,7 +60,9 @@ llvm::Expected<Generated> generate(const GenerateSettings &s, llvm::function_ref
     return inputError("'{0}': checkpoint.json has no \"config\": it was not written by `fusor train`", s.checkpoint);
   auto config = configFromJson(*configJson, s.checkpoint + "/checkpoint.json, \"config\"");
   if (!config) return config.takeError();
-  auto prompt = promptTokens(s, *config);
+  const bool generates = s.saveFolder.empty() || !s.prompt.empty() || !s.text.empty();
+  llvm::Expected<std::vector<int32_t>> prompt = std::vector<int32_t>();
+  if (generates) prompt = promptTokens(s, *config);
   if (!prompt) return prompt.takeError();
   auto device = chooseDevice(s.device.device, s.device.tier);
   if (!device) return device.takeError();
@@ -67,12 +70,30 @@ llvm::Expected<Generated> generate(const GenerateSettings &s, llvm::function_ref
   CompileRequest request(s.device);
   request.passes.precision = s.precision;
   request.passes.function = "decode";
+  request.passes.fp8Weights = s.fp8Weights;
+  if (s.fp8) {
+    const llvm::json::Object *recipe = info->getObject("recipe"), *fp8 = recipe ? recipe->getObject("fp8") : nullptr;
+    if (!fp8)
+      return inputError("'{0}' was not trained in FP8, so it has no scales of activations: --precision fp8 needs them, "
+                        "--weights fp8 does not",
+                        s.checkpoint);
+    request.passes.fp8 = fp8FromJson(*fp8);
+  }
   auto module = s.keepsCache ? nn::gptDecoding(*config) : nn::gptDecodingAll(*config);
   auto compiled = compileModule(std::move(module), *device, std::move(request));
   if (!compiled) return compiled.takeError();
   runtime::Program &program = *compiled->program;
   if (auto error = program.initialize(0)) return error; // the caches: zeros
-  if (auto error = loadCheckpoint(program, s.checkpoint, /*states=*/false)) return error;
+  std::vector<std::string> missing;
+  if (auto error = loadCheckpoint(program, s.checkpoint, {.fp8 = s.fp8, .states = false}, &missing)) return error;
+  if (!missing.empty())
+    return inputError("'{0}' has no '{1}' in fp8.safetensors: without its scales, use another --precision than fp8",
+                      s.checkpoint, missing.front());
+  if (!s.saveFolder.empty()) {
+    llvm::json::Object saved = *info;
+    if (s.fp8Weights) saved["weights"] = "fp8";
+    if (auto error = saveCheckpoint(program, s.saveFolder, std::move(saved), {.states = false})) return error;
+  }
 
   Generated result{.prompt = *prompt, .isText = config->vocab == 256, .device = device->name};
   // With a cache the prompt goes in at once, then token by token; without, all of it in the places it has anyway.
@@ -82,7 +103,7 @@ llvm::Expected<Generated> generate(const GenerateSettings &s, llvm::function_ref
   std::vector<double> times;
   auto length = static_cast<int64_t>(prompt->size()); // of the sequence so far
   int32_t position = 0;
-  for (int64_t made = 0; made < s.newTokens; ++made) {
+  for (int64_t made = 0; made < s.newTokens && generates; ++made) {
     if (length > config->context) {
       result.contextFull = true;
       break;
@@ -112,6 +133,10 @@ llvm::Expected<Generated> generate(const GenerateSettings &s, llvm::function_ref
   result.compiled = program.compileStats().compiled;
   result.kernels = program.kernelsPerRun(), result.launches = program.launchesPerRun();
   result.plans = program.plansBuilt();
+  result.peakBytes = program.peakBytes();
+  auto bytes = fp8WeightBytes(program);
+  if (!bytes) return bytes.takeError();
+  result.weightBytes = *bytes;
   return result;
 }
 

@@ -1,6 +1,7 @@
 // New tokens from a checkpoint, one at a time over a KV cache.
 #pragma once
 #include "frontend/api/device.h"
+#include "frontend/api/fp8_weights.h"
 #include "ir/types/dtype.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -19,6 +20,9 @@ struct GenerateSettings {
   uint64_t seed = 0;
   bool keepsCache = true; // of keys and values; else each token reads all tokens before it again
   ir::DType precision = ir::DType::bf16;
+  bool fp8 = false;            // products of linear layers in FP8, with the scales of a checkpoint that was trained so
+  bool fp8Weights = false;     // linear layers' weights in FP8 alone
+  std::string saveFolder = {}; // the weights as this program has them, as a checkpoint; then no prompt is needed
   DeviceSettings device = {};
 };
 
@@ -30,6 +34,8 @@ struct Generated {
   unsigned plans = 0;                            // memory plans made; more tokens make no more
   unsigned compiled = 0, kernels = 0;            // in this process; of a token
   unsigned launches = 0;                         // of a token
+  WeightBytes weightBytes = {};                  // of those in FP8
+  int64_t peakBytes = 0;
   std::string device = {};
 };
 

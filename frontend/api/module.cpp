@@ -87,6 +87,8 @@ Module Builder::trainingStep(Value loss, const AdamW &optimizer, const Recipe &r
         .amaxAlgo = given.amaxAlgo == AmaxAlgo::max ? passes::AmaxAlgo::max : passes::AmaxAlgo::mostRecent,
         .margin = given.margin,
         .wgrad = given.fp8Wgrad,
+        .skipNonFinite = given.skipNonFinite,
+        .calibrate = given.calibrate,
         .select = given.select};
   } else {
     state->options.precision = *ir::parseDType(recipe.name());

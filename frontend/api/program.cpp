@@ -2,12 +2,14 @@
 #include "frontend/api/checkpoint.h"
 #include "frontend/api/compile_module.h"
 #include "frontend/api/errors.h"
+#include "frontend/api/fp8_calibration.h"
 #include "frontend/api/module_state.h"
 #include "frontend/builder/graph_state.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include <cmath>
+#include <functional>
 
 namespace fusor {
 namespace frontend {
@@ -23,7 +25,9 @@ struct ProgramState {
   std::string defaultFunction; // empty: there are several
   uint64_t seed = 0;
   int64_t steps = 0; // runs of the training step
-  Error error;       // the first one
+  /// Measures FP8 scales on the inputs of the first run; empty: they are what they are.
+  std::function<llvm::Error(llvm::ArrayRef<runtime::TensorView>)> calibrate;
+  Error error; // the first one
 
   static Program handle(std::shared_ptr<ProgramState> state) {
     Program program;
@@ -71,6 +75,10 @@ llvm::Expected<std::vector<Tensor>> ProgramState::run(llvm::StringRef name, cons
   for (const runtime::TensorView &type : *types) {
     results.emplace_back(fromIr(type.dtype), std::vector<int64_t>(type.shape.begin(), type.shape.end()));
     outputs.push_back(view(results.back()));
+  }
+  if (calibrate && name == "train_step") {
+    if (auto error = calibrate(views)) return error;
+    calibrate = nullptr;
   }
   if (auto error = program->run(name, views, outputs)) return error;
   return results;
@@ -125,8 +133,10 @@ Error Program::load(const std::string &folder) {
   if (state_->error) return state_->error;
   auto info = frontend::readCheckpointInfo(folder);
   if (!info) return frontend::toPublic(info.takeError());
-  if (auto error = frontend::loadCheckpoint(*state_->program, folder, /*states=*/true))
+  std::vector<std::string> missing;
+  if (auto error = frontend::loadCheckpoint(*state_->program, folder, {}, &missing))
     return frontend::toPublic(std::move(error));
+  if (llvm::none_of(missing, frontend::isFp8State)) state_->calibrate = nullptr;
   state_->steps = info->getInteger("step").getValueOr(0);
   return {};
 }
@@ -188,13 +198,20 @@ Result<Program> compile(const Module &module, const Device &device, const Compil
       .threads = options.threads, .strict = options.strict, .cacheDir = options.cacheDir, .dumpDir = options.dumpDir});
   request.pipeline = source.pipeline;
   request.passes = source.options;
-  auto compiled = frontend::compileModule(source.module->clone(), *chosen, std::move(request));
+  if (source.options.fp8 && source.options.fp8->select == "auto")
+    return Error(ErrorKind::input, "select = \"auto\" is the command line's: it measures at one batch size");
+  auto compiled = frontend::compileModule(source.module->clone(), *chosen, request);
   if (!compiled) return frontend::toPublic(compiled.takeError());
   auto state = std::make_shared<ProgramState>();
   state->program = std::move(compiled->program);
   state->device = chosen->name;
   state->recipe = source.options.fp8 ? "fp8" : ir::name(source.options.precision).str();
   state->seed = options.seed;
+  if (source.options.fp8 && source.options.fp8->calibrate)
+    state->calibrate = [program = state->program.get(), held = module, chosen = *chosen,
+                        request](llvm::ArrayRef<runtime::TensorView> inputs) {
+      return frontend::calibrateFp8(*program, frontend::ModuleState::of(held).module->clone(), chosen, request, inputs);
+    };
   const ir::Module &lowered = state->program->module();
   if (source.pipeline == passes::PipelineKind::train)
     state->defaultFunction = "train_step";

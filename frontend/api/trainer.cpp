@@ -4,6 +4,8 @@
 #include "frontend/api/data.h"
 #include "frontend/api/dump.h"
 #include "frontend/api/errors.h"
+#include "frontend/api/fp8_calibration.h"
+#include "frontend/api/fp8_select.h"
 #include "frontend/bench/median.h"
 #include "llvm/ADT/STLExtras.h"
 #include <chrono>
@@ -93,9 +95,15 @@ public:
     double hostMs = msSince(begin); // without making the data
     for (int64_t micro = 0; micro < s_.accumulate; ++micro) {
       bool isLast = micro + 1 == s_.accumulate;
-      fillBatch(*data_.training, (number - 1) * s_.batch + micro * rows_, rows_, s_.config.context, tokens_, targets_);
+      const char *function = isLast ? "train_step" : "accumulate";
+      runtime::TensorView batch[] = {view(tokens_, rows_), view(targets_, rows_)};
       begin = Clock::now();
-      auto run = program().start(isLast ? "train_step" : "accumulate", {view(tokens_, rows_), view(targets_, rows_)});
+      if (auto error = program().stage(function, batch)) return error;
+      if (program().isDeferred()) hostMs += msSince(begin);
+      fillBatch(*data_.training, (number - 1) * s_.batch + micro * rows_, rows_, s_.config.context,
+                batch[0].elementsOf<int32_t>(), batch[1].elementsOf<int32_t>());
+      begin = Clock::now();
+      auto run = program().start(function, batch);
       if (!run) return run.takeError();
       if (program().isDeferred()) hostMs += msSince(begin);
       unread_.push_back({*run, number, isLast});
@@ -122,6 +130,16 @@ public:
     return llvm::Error::success();
   }
 
+  /// Counts what FP8 clips and loses.
+  void countFp8() { stats_.emplace(program()); }
+  llvm::ArrayRef<Fp8Stats> fp8Stats() const { return stats_ ? stats_->stats() : llvm::ArrayRef<Fp8Stats>(); }
+  /// The scales that step `number` starts with, from its first micro-batch.
+  llvm::Error calibrate(int64_t number, const ChosenDevice &device, CompileRequest request) {
+    fillBatch(*data_.training, (number - 1) * s_.batch, rows_, s_.config.context, tokens_, targets_);
+    return calibrateFp8(program(), nn::gptForward(s_.config), device, std::move(request),
+                        {view(tokens_, rows_), view(targets_, rows_)});
+  }
+
   /// The mean loss over the part of the text that was held out, at most kEvalSequences of it.
   llvm::Expected<std::optional<double>> evaluate() {
     if (!data_.held) return std::optional<double>();
@@ -144,7 +162,7 @@ public:
   llvm::Expected<StepProfile> profile() {
     float loss = 0;
     llvm::SmallVector<runtime::TensorView, 1> results{{ir::DType::f32, {}, &loss}};
-    if (trace_) trace_->addResults(results);
+    addResults(results);
     return profileStep(program(), "train_step", {view(tokens_, rows_), view(targets_, rows_)}, results);
   }
 
@@ -164,12 +182,16 @@ private:
   runtime::TensorView view(std::vector<int32_t> &data, int64_t rows) const {
     return {ir::DType::i32, {rows, s_.config.context}, data.data()};
   }
+  void addResults(llvm::SmallVectorImpl<runtime::TensorView> &results) {
+    if (trace_) trace_->addResults(results);
+    if (stats_) stats_->addResults(results);
+  }
   llvm::Error readOldest(std::optional<Done> &done) {
     Unread oldest = unread_.front();
     unread_.pop_front();
     float loss = 0;
     llvm::SmallVector<runtime::TensorView, 1> results{{ir::DType::f32, {}, &loss}};
-    if (trace_ && oldest.isLast) trace_->addResults(results);
+    if (oldest.isLast) addResults(results);
     if (auto error = program().finish(oldest.run, results)) return error;
     sum_ += static_cast<double>(loss);
     if (!oldest.isLast) return llvm::Error::success();
@@ -188,6 +210,7 @@ private:
   float lr_ = std::numeric_limits<float>::quiet_NaN();
   std::deque<Unread> unread_; // at most two
   std::optional<Fp8Trace> trace_;
+  std::optional<Fp8StatsReader> stats_;
   double sum_ = 0; // of the losses of the oldest unread step's micro-batches
   Clock::time_point since_ = Clock::now();
   std::vector<double> hostMs_; // of each step: what the host did while no step waited for it
@@ -205,17 +228,33 @@ llvm::Error checkHistory(const TrainSettings &s, const llvm::json::Object &info)
       s.resumeFolder, length, s.fp8->amaxHistory);
 }
 
-llvm::Expected<Compiled> compileTraining(const TrainSettings &s, const ChosenDevice &device) {
+// Sets which layers "auto" leaves in bf16, where no checkpoint says so already.
+llvm::Error selectLayers(TrainSettings &s, const ChosenDevice &device, const TrainEvents &events) {
+  if (!s.fp8 || s.fp8->select != "auto" || s.fp8->inBf16) return llvm::Error::success();
+  if (s.device.deterministic && device.target.hasFp8)
+    return failure(ErrorKind::usage, "--fp8-select auto measures, --deterministic measures nothing: give one of them");
+  passes::PassOptions options;
+  options.precision = s.precision, options.fp8 = s.fp8, options.target = device.target;
+  ir::SymbolValues symbols;
+  symbols["B"] = s.batch / s.accumulate;
+  auto selection = selectFp8(*nn::gptForward(s.config), options, symbols, s.device, device);
+  if (!selection) return selection.takeError();
+  s.fp8->inBf16 = std::move(selection->inBf16);
+  for (const std::string &note : selection->notes) events.note(note);
+  return llvm::Error::success();
+}
+
+CompileRequest trainingRequest(const TrainSettings &s) {
   CompileRequest request(s.device);
   request.pipeline = passes::PipelineKind::train;
   request.passes.precision = s.precision;
   request.passes.fp8 = s.fp8;
-  if (s.fp8) request.passes.fp8->returnAmax = !s.fp8Trace.empty();
+  if (s.fp8) request.passes.fp8->returnAmax = !s.fp8Trace.empty(), request.passes.fp8->returnStats = s.fp8Stats;
   request.passes.accumulate = s.accumulate;
   request.passes.recompute = s.recompute;
   passes::AdamW &adamw = request.passes.optimizer;
   adamw.lr = s.lr, adamw.weightDecay = s.weightDecay, adamw.noDecay = s.noDecay, adamw.clipNorm = s.clipNorm;
-  return compileModule(nn::gptForward(s.config), device, std::move(request));
+  return request;
 }
 
 } // namespace
@@ -246,7 +285,8 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
   if (auto count = data->training->count(); count && *count < steps * s.batch)
     return inputError("there are {0} sequences, {1} steps of {2} need {3}", *count, steps, s.batch, steps * s.batch);
 
-  auto compiled = compileTraining(s, *device);
+  if (auto error = selectLayers(s, *device, events)) return error;
+  auto compiled = compileModule(nn::gptForward(s.config), *device, trainingRequest(s));
   if (!compiled) return compiled.takeError();
   TrainSummary summary;
   summary.device = device->name, summary.compileMs = compiled->compileMs;
@@ -263,13 +303,18 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
   if (auto error = program.initialize(s.seed)) return error;
   if (!s.initFile.empty())
     if (auto error = loadParameters(program, s.initFile)) return error;
+  bool calibrates = s.fp8 && s.fp8->calibrate && s.resumeFolder.empty();
   if (!s.resumeFolder.empty()) {
     std::vector<std::string> missing;
-    if (auto error = loadCheckpoint(program, s.resumeFolder, /*states=*/true, &missing)) return error;
+    if (auto error = loadCheckpoint(program, s.resumeFolder, {}, &missing)) return error;
     size_t before = missing.size();
     llvm::erase_if(missing, isFp8State);
-    if (missing.size() != before)
-      events.note("the checkpoint has no FP8 state: scales start at 1, and each step calibrates them from its amaxes");
+    if (missing.size() != before) {
+      calibrates = s.fp8->calibrate;
+      events.note(calibrates ? "the checkpoint has no FP8 state: scales are measured before the first step"
+                             : "the checkpoint has no FP8 state: scales start at 1, and each step calibrates them from "
+                               "its amaxes; --fp8-calibrate measures them before the first step");
+    }
     for (const std::string &name : missing) events.note("'" + name + "' is not in the checkpoint: it starts anew");
     if (start >= steps)
       events.note(llvm::formatv("the checkpoint is at step {0} already, --steps {1}: nothing to train", start, steps));
@@ -282,6 +327,11 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
 
   if (!s.fp8Trace.empty())
     if (auto error = run.openTrace(s.fp8Trace)) return error;
+  if (s.fp8 && s.fp8Stats) run.countFp8();
+  if (calibrates && start < steps) {
+    if (auto error = run.calibrate(start + 1, *device, trainingRequest(s))) return error;
+    events.note("FP8 scales measured on the data of step " + llvm::Twine(start + 1) + ", in bf16");
+  }
   std::vector<double> times;
   bool warned = false;
   int64_t saved = -1;
@@ -342,6 +392,9 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
   auto fp8 = readFp8State(program, /*onlyFirstLayer=*/true);
   if (!fp8) return fp8.takeError();
   summary.fp8 = std::move(*fp8);
+  if (s.fp8 && s.fp8->inBf16)
+    for (const auto &entry : *s.fp8->inBf16) summary.layersInBf16.push_back(entry.first);
+  if (!times.empty()) summary.fp8Stats = run.fp8Stats().vec();
   for (const runtime::Fallback &fallback : program.fallbacks())
     summary.fallbacks.push_back(fallback.where + ": " + fallback.reason);
   return summary;

@@ -35,6 +35,7 @@ struct TrainSettings {
   std::string tokensFile, initFile; // empty: none
   std::string saveFolder, resumeFolder;
   std::string fp8Trace;  // a file: the FP8 state after each step, a JSON line each
+  bool fp8Stats = false; // count what FP8 clips and loses, in each step; the last one's numbers are in the summary
   int64_t saveEvery = 0; // 0: at the end only
   bool profile = false;  // at the end one more step, each launch by itself; nothing is kept of it
   DeviceSettings device;
@@ -71,7 +72,9 @@ struct TrainSummary {
   unsigned launchesPerStep = 0, kernels = 0, compiled = 0, timedGemms = 0;
   std::map<std::string, int> gemms; // by operand dtype: {"bf16": 24, "f32": 3, "fp8": 0}
   std::vector<std::string> fallbacks;
-  std::vector<Fp8State> fp8; // of the first layer's tensors, after the last step
+  std::vector<Fp8State> fp8;             // of the first layer's tensors, after the last step
+  std::vector<std::string> layersInBf16; // by fp8 select "auto"
+  std::vector<Fp8Stats> fp8Stats;        // of the last step, its last micro-batch; where asked for
   std::optional<StepProfile> profile;
 };
 

@@ -42,6 +42,8 @@ CLI::Option *addPrecision(CLI::App &app, std::string &precision) {
       ->capture_default_str();
 }
 
+constexpr const char *kSelectHelp = "all, a regular expression of linear layers, or auto: those that measure faster";
+
 void addTrain(CLI::App &app, TrainOptions &o) {
   app.add_option("--config", o.config, "tiny, small, seed, scaled, gpt2 or FILE.json")->capture_default_str();
   addPrecision(app, o.precision);
@@ -81,8 +83,10 @@ void addTrain(CLI::App &app, TrainOptions &o) {
   app.add_option("--amax-algo", o.amaxAlgo)->check(CLI::IsMember({"max", "most_recent"}))->capture_default_str();
   app.add_option("--fp8-margin", o.fp8Margin)->check(CLI::Range(0, 30))->capture_default_str();
   app.add_option("--fp8-wgrad", o.fp8Wgrad)->check(CLI::IsMember({"on", "off"}))->capture_default_str();
-  app.add_option("--fp8-select", o.fp8Select, "all, auto or a regular expression of linear layers")
-      ->capture_default_str();
+  app.add_option("--fp8-select", o.fp8Select, kSelectHelp)->capture_default_str();
+  app.add_flag("--fp8-skip-non-finite", o.fp8SkipNonFinite, "an amax of Inf does not enter the history");
+  app.add_flag("--fp8-calibrate", o.fp8Calibrate, "measure scales before the first step instead of starting with 1");
+  app.add_flag("--fp8-stats", o.fp8Stats, "at the end, which part of each tensor FP8 clipped and lost");
 }
 
 void addGenerate(CLI::App &app, GenerateOptions &o) {
@@ -91,7 +95,10 @@ void addGenerate(CLI::App &app, GenerateOptions &o) {
   app.add_option("--text", o.text, "text, of a model trained on text")->excludes(prompt);
   app.add_option("--new-tokens", o.newTokens)->check(CLI::Range(0, 1 << 20))->capture_default_str();
   addPrecision(app, o.precision);
-  app.add_option("--weights", o.weights)->check(CLI::IsMember({"bf16", "fp8"}))->capture_default_str();
+  app.add_option("--weights", o.weights, "fp8: linear layers keep theirs in FP8 alone")
+      ->check(CLI::IsMember({"bf16", "fp8"}))
+      ->capture_default_str();
+  app.add_option("--save", o.save, "write a checkpoint with these weights into this folder");
   app.add_option("--temperature", o.temperature, "0: the most likely token")->check(CLI::Range(0.0, 1e3));
   app.add_flag("!--no-kv-cache", o.keepsCache, "read all tokens again for each new one: slower, the same tokens");
   app.add_option("--top-k", o.topK, "choose among the K most likely, 0: all")->check(CLI::Range(0, 1 << 20));
@@ -131,6 +138,9 @@ ModuleFlags addModule(CLI::App &app, ModuleOptions &o) {
   app.add_option("--func", o.function, "which function (the only one, else forward)");
   auto *pipeline = app.add_option("--pipeline", o.pipeline)->check(CLI::IsMember({"infer", "train"}));
   app.add_option("--dim", o.dims, "a symbol's value: B=8");
+  app.add_option("--fp8-select", o.fp8Select, kSelectHelp)->capture_default_str();
+  app.add_option("--weights", o.weights, "fp8: linear layers keep theirs in FP8 alone, for inference")
+      ->check(CLI::IsMember({"fp8"}));
   return {pipeline, addPrecision(app, o.precision)};
 }
 
@@ -203,7 +213,6 @@ CommandLine parseCommandLine(int argc, const char *const *argv) {
   runApp->add_option("--expect", runOptions->expectFolder, "folder of output_<i>_<name>.npy to compare with");
   runApp->add_option("--atol", runOptions->atol)->capture_default_str();
   runApp->add_option("--rtol", runOptions->rtol)->capture_default_str();
-  runApp->add_option("--weights", runOptions->weights)->check(CLI::IsMember({"fp8"}));
 
   auto importOptions = std::make_shared<ImportOptions>();
   CLI::App *importApp =

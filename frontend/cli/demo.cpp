@@ -1,4 +1,5 @@
-// fusor demo: train a small MiniGPT on the machine at hand, generate, and say where to look at the fused kernels.
+// fusor demo: train a small MiniGPT on the machine at hand, in bf16 and beside it in FP8, generate with both, and say
+// where to look at the fused kernels.
 #include "frontend/api/compile_module.h"
 #include "frontend/api/generator.h"
 #include "frontend/cli/console.h"
@@ -40,17 +41,37 @@ llvm::Expected<bool> runDemo(Console &console, const CommonOptions &common) {
   console.say(
       "MiniGPT: 2 layers of width 128, 64 tokens of context, trained in bf16 on sequences that count up by 1 to "
       "6 modulo 96");
-  auto summary = trainAndReport(console, s);
+  Losses bf16, fp8;
+  auto summary = trainAndReport(console, s, &bf16);
   if (!summary) return summary.takeError();
   if (summary->interrupted) return true;
 
+  TrainSettings f = s;
+  f.fp8.emplace(), f.saveFolder = checkpoint + "-fp8", f.device.dumpDir.clear();
+  fp8.bf16 = bf16.own;
+  console.say("\nThe same from the same start on the same data, linear layers in FP8 (Transformer Engine's delayed "
+              "scaling)");
+  auto inFp8 = trainAndReport(console, f, &fp8);
+  if (!inFp8) return inFp8.takeError();
+  if (inFp8->interrupted) return true;
+  if (summary->finalLoss && inFp8->finalLoss)
+    console.say(llvm::formatv("\nafter {0} steps: loss {1:f4} in bf16, {2:f4} in FP8", summary->lastStep,
+                              *summary->finalLoss, *inFp8->finalLoss)
+                    .str());
+
   GenerateSettings g;
-  g.checkpoint = checkpoint, g.prompt = {10, 13, 16, 19, 22, 25, 28, 31}, g.newTokens = 16;
+  g.prompt = {10, 13, 16, 19, 22, 25, 28, 31}, g.newTokens = 16;
   g.device = deviceSettings(common), g.device.dumpDir.clear();
-  auto made = generate(g);
-  if (!made) return made.takeError();
-  console.object({{"prompt", llvm::json::Array(made->prompt)}, {"tokens", llvm::json::Array(made->tokens)}});
-  console.say("\nprompt     " + words(made->prompt) + "\ngenerated  " + words(made->tokens));
+  console.say("\nprompt             " + words(g.prompt));
+  for (bool isFp8 : {false, true}) {
+    g.checkpoint = isFp8 ? f.saveFolder : s.saveFolder, g.fp8 = isFp8;
+    auto made = generate(g);
+    if (!made) return made.takeError();
+    console.object({{"prompt", llvm::json::Array(made->prompt)},
+                    {"tokens", llvm::json::Array(made->tokens)},
+                    {"precision", isFp8 ? "fp8" : "bf16"}});
+    console.say((isFp8 ? "generated in FP8   " : "generated in bf16  ") + words(made->tokens));
+  }
   if (auto error = showFusions(console, dump)) return error;
   return false;
 }

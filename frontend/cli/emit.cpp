@@ -39,11 +39,10 @@ llvm::Expected<codegen::FunctionKernels> kernelsOf(const CommonOptions &common, 
                                                    const ir::Target &target, std::unique_ptr<ir::Module> &module) {
   auto loaded = loadModule(o);
   if (!loaded) return loaded.takeError();
-  auto options = passOptions(common, o);
+  auto options = passOptions(common, o, *loaded->module);
   if (!options) return options.takeError();
   options->target = target;
   options->target.hasCublasLt &= common.blas != "own";
-  options->fp8Tn = target.hasFp8 && options->target.hasCublasLt;
   passes::PassContext context(*options);
   if (auto error = passes::runPipeline(*loaded->module, loaded->pipeline, context)) return error;
   module = std::move(loaded->module);

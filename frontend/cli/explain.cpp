@@ -9,7 +9,7 @@ namespace {
 llvm::Error explainModule(Console &console, const CommonOptions &common, const ExplainOptions &options) {
   auto loaded = loadModule(options);
   if (!loaded) return loaded.takeError();
-  auto passOpts = passOptions(common, options);
+  auto passOpts = passOptions(common, options, *loaded->module, [&](const std::string &text) { console.note(text); });
   if (!passOpts) return passOpts.takeError();
   passOpts->explain = true;
   passes::PassContext context(*passOpts);

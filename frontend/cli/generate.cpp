@@ -27,7 +27,8 @@ std::string asText(llvm::ArrayRef<int32_t> tokens) {
 }
 
 llvm::Error generateTokens(Console &console, const CommonOptions &common, const GenerateOptions &o) {
-  if (o.weights == "fp8") return failure(ErrorKind::usage, "--weights fp8 is not available yet");
+  if (!o.save.empty() && o.weights != "fp8")
+    return failure(ErrorKind::usage, "--save writes weights in FP8: it needs --weights fp8");
   GenerateSettings s{.checkpoint = o.checkpoint,
                      .text = o.text,
                      .newTokens = o.newTokens,
@@ -35,12 +36,12 @@ llvm::Error generateTokens(Console &console, const CommonOptions &common, const 
                      .topK = o.topK,
                      .seed = common.seed,
                      .keepsCache = o.keepsCache,
+                     .fp8Weights = o.weights == "fp8",
+                     .saveFolder = o.save,
                      .device = deviceSettings(common)};
   auto precision = parsePrecision(o.precision);
   if (!precision) return precision.takeError();
-  if (precision->fp8)
-    return failure(ErrorKind::usage, "generate --precision fp8 is not available yet: bf16, f16 and f32 are");
-  s.precision = precision->dtype;
+  s.precision = precision->dtype, s.fp8 = precision->fp8;
   auto prompt = parseTokens(o.prompt);
   if (!prompt) return prompt.takeError();
   s.prompt = std::move(*prompt);
@@ -60,10 +61,24 @@ llvm::Error generateTokens(Console &console, const CommonOptions &common, const 
                             {"compiled", made->compiled},
                             {"kernels", made->kernels},
                             {"launches_per_token", made->launches},
+                            {"peak_bytes", made->peakBytes},
                             {"device", made->device},
-                            {"precision", ir::name(s.precision)}};
+                            {"precision", o.precision}};
+  if (s.fp8Weights) {
+    object["weights"] = "fp8";
+    object["weight_bytes"] = made->weightBytes.fp8, object["weight_bytes_bf16"] = made->weightBytes.bf16;
+  }
   if (made->isText) object["text"] = llvm::json::fixUTF8(asText(made->tokens));
   console.object(std::move(object));
+  if (s.fp8Weights)
+    console.say(llvm::formatv("weights of linear layers: {0} in FP8, {1:f2} of the {2} in bf16",
+                              bytesText(made->weightBytes.fp8),
+                              static_cast<double>(made->weightBytes.fp8) /
+                                  static_cast<double>(std::max<int64_t>(made->weightBytes.bf16, 1)),
+                              bytesText(made->weightBytes.bf16))
+                    .str());
+  if (!o.save.empty()) console.say("checkpoint with these weights in " + o.save);
+  if (made->prompt.empty()) return llvm::Error::success();
   if (made->msPerToken > 0)
     console.say(llvm::formatv("{0:f1} tokens/s {1} a KV cache on {2}, {3:f1} ms for the prompt",
                               1000 / made->msPerToken, o.keepsCache ? "with" : "without", made->device, made->promptMs)

@@ -1,6 +1,7 @@
 #include "frontend/cli/load_module.h"
 #include "frontend/api/config_file.h"
 #include "frontend/api/device.h"
+#include "frontend/api/fp8_select.h"
 #include "frontend/onnx/import.h"
 #include "frontend/text/parser.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -41,19 +42,36 @@ llvm::Expected<Precision> parsePrecision(llvm::StringRef text) {
   return Precision{*ir::parseDType(text)}; // the command line takes no other words
 }
 
-llvm::Expected<passes::PassOptions> passOptions(const CommonOptions &common, const ModuleOptions &options) {
+llvm::Expected<passes::PassOptions> passOptions(const CommonOptions &common, const ModuleOptions &options,
+                                                const ir::Module &module,
+                                                llvm::function_ref<void(const std::string &)> note) {
   passes::PassOptions result;
   auto precision = parsePrecision(options.precision);
   if (!precision) return precision.takeError();
   result.function = options.function;
   result.precision = precision->dtype;
-  if (precision->fp8) result.fp8.emplace();
-  if (common.device == "auto" || common.device == "cpu") return result; // passes need no device
+  if (precision->fp8)
+    result.fp8.emplace().select = options.fp8Select;
+  else if (options.fp8Select != "all")
+    return failure(ErrorKind::usage, "--fp8-select needs --precision fp8");
+  result.fp8Weights = !options.weights.empty();
+  bool measures = precision->fp8 && options.fp8Select == "auto";
+  if (!measures && (common.device == "auto" || common.device == "cpu")) return result; // passes need no device
   auto device = chooseDevice(common.device, deviceSettings(common).tier);
   if (!device) return device.takeError();
+  if (measures) {
+    auto symbols = parseDims(options.dims, module);
+    if (!symbols) return symbols.takeError();
+    constexpr int64_t kBatch = 16; // train's default
+    if (module.symbols().count("B")) symbols->try_emplace("B", kBatch);
+    auto selection = selectFp8(module, result, *symbols, deviceSettings(common), *device);
+    if (!selection) return selection.takeError();
+    result.fp8->inBf16 = std::move(selection->inBf16);
+    for (const std::string &text : selection->notes) note(text);
+  }
+  if (common.device == "auto" || common.device == "cpu") return result;
   result.target = device->target;
   result.target.hasCublasLt &= common.blas != "own";
-  result.fp8Tn = result.target.hasFp8 && result.target.hasCublasLt;
   return result;
 }
 

@@ -23,8 +23,11 @@ struct Precision {
   bool fp8 = false; // FP8 linear layers with `dtype` around them
 };
 llvm::Expected<Precision> parsePrecision(llvm::StringRef text);
-/// Options for the passes; an error where --precision or --device cannot be had.
-llvm::Expected<passes::PassOptions> passOptions(const CommonOptions &common, const ModuleOptions &options);
+/// Options for the passes of `module`; an error where --precision or --device cannot be had. --fp8-select auto
+/// measures, and says through `note` what it chose.
+llvm::Expected<passes::PassOptions> passOptions(
+    const CommonOptions &common, const ModuleOptions &options, const ir::Module &module,
+    llvm::function_ref<void(const std::string &)> note = [](const std::string &) {});
 /// Where programs run, as the common flags say.
 DeviceSettings deviceSettings(const CommonOptions &common);
 /// {"B=8", "T=4"} to symbol values.

@@ -17,7 +17,7 @@ llvm::Error writeText(llvm::StringRef path, llvm::StringRef text) {
 llvm::Error optimize(Console &console, const CommonOptions &common, const OptOptions &options) {
   auto loaded = loadModule(options);
   if (!loaded) return loaded.takeError();
-  auto passOpts = passOptions(common, options);
+  auto passOpts = passOptions(common, options, *loaded->module);
   if (!passOpts) return passOpts.takeError();
   for (const std::string &rule : options.disabledRules) passOpts->disabledRules.insert(rule);
   passOpts->fuel = options.fuel;

@@ -30,13 +30,14 @@ struct TrainOptions {
   bool deterministic = false, profile = false;
   std::string fp8Format = "hybrid", amaxAlgo = "max", fp8Wgrad = "on", fp8Select = "all";
   int64_t amaxHistory = 16, fp8Margin = 0;
+  bool fp8Stats = false, fp8SkipNonFinite = false, fp8Calibrate = false;
   /// Flags that were written, by name ("--lr"): on a resume they win over what the checkpoint recorded.
   std::vector<std::string> given;
   bool isGiven(const std::string &flag) const;
 };
 
 struct GenerateOptions {
-  std::string checkpoint, prompt, text, precision = "bf16", weights = "bf16";
+  std::string checkpoint, prompt, text, save, precision = "bf16", weights = "bf16";
   int64_t newTokens = 24, topK = 0;
   double temperature = 0; // 0: greedy
   bool keepsCache = true;
@@ -56,8 +57,9 @@ struct BenchOptions {
 
 /// What opt, explain, emit and run share.
 struct ModuleOptions {
-  std::string file; // M.fir or config:NAME
-  std::string function, pipeline = "infer", precision = "f32";
+  std::string file;                                                     // M.fir or config:NAME
+  std::string function, pipeline = "infer", precision = "f32", weights; // fp8, or empty
+  std::string fp8Select = "all";
   std::vector<std::string> dims; // "B=8"
   bool pipelineGiven = false, precisionGiven = false;
 };
@@ -75,7 +77,7 @@ struct EmitOptions : ModuleOptions {
 };
 struct RunOptions : ModuleOptions {
   std::vector<std::string> inputs; // NAME=F.npy
-  std::string inputsFolder, outputsFolder, expectFolder, weights;
+  std::string inputsFolder, outputsFolder, expectFolder;
   double atol = 1e-5, rtol = 1e-5;
 };
 struct ImportOptions {

@@ -1,5 +1,6 @@
 // fusor run: a module on .npy files.
 #include "frontend/api/compile_module.h"
+#include "frontend/api/fp8_weights.h"
 #include "frontend/api/tensor_files.h"
 #include "frontend/cli/load_module.h"
 #include "frontend/cli/verbs.h"
@@ -100,13 +101,12 @@ llvm::Expected<LoadedModule> loadOnnx(Console &console, const RunOptions &o) {
 }
 
 llvm::Expected<bool> runModule(Console &console, const CommonOptions &common, const RunOptions &o) {
-  if (!o.weights.empty()) return failure(ErrorKind::usage, "--weights {0} is not available yet", o.weights);
   auto loaded = isOnnx(o.file) ? loadOnnx(console, o) : loadModule(o);
   if (!loaded) return loaded.takeError();
   std::vector<std::string> outputNames = std::move(loaded->outputs);
   auto device = chooseDevice(common.device, deviceSettings(common).tier);
   if (!device) return device.takeError();
-  auto passOpts = passOptions(common, o);
+  auto passOpts = passOptions(common, o, *loaded->module);
   if (!passOpts) return passOpts.takeError();
   auto symbols = parseDims(o.dims, *loaded->module);
   if (!symbols) return symbols.takeError();
@@ -117,10 +117,19 @@ llvm::Expected<bool> runModule(Console &console, const CommonOptions &common, co
   CompileRequest request(deviceSettings(common));
   request.pipeline = loaded->pipeline, request.passes = std::move(*passOpts);
   request.program.symbols = *symbols;
+  if (request.passes.fp8Weights && request.pipeline == passes::PipelineKind::train)
+    return failure(ErrorKind::usage, "--weights fp8 is for inference: add --pipeline infer");
   auto compiled = compileModule(std::move(loaded->module), *device, std::move(request));
   if (!compiled) return compiled.takeError();
   runtime::Program &program = *compiled->program;
   if (auto error = program.initialize(common.seed)) return error;
+  if (auto error = initializeFp8Weights(program, common.seed)) return error;
+  if (!o.weights.empty()) {
+    auto bytes = fp8WeightBytes(program);
+    if (!bytes) return bytes.takeError();
+    if (bytes->fp8 == 0)
+      console.note("no weight is in FP8; `fusor explain " + o.file + " --weights fp8 --rule fp8-weights` says why");
+  }
 
   const ir::Function &function = *program.module().function(name);
   auto inputs = readInputs(function, o);

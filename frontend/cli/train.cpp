@@ -37,12 +37,29 @@ llvm::json::Object summaryJson(const TrainSummary &s, const TrainSettings &setti
                             {"step", s.lastStep},
                             {"interrupted", s.interrupted}};
   if (s.evalLoss) object["eval_loss"] = jsonNumber(*s.evalLoss);
+  if (!s.fp8.empty()) {
+    llvm::json::Object tensors;
+    for (const Fp8State &tensor : s.fp8) {
+      llvm::json::Array history;
+      for (float amax : tensor.history) history.push_back(jsonNumber(amax));
+      tensors[tensor.tensor] =
+          llvm::json::Object{{"scale", jsonNumber(tensor.scale)}, {"amax_history", std::move(history)}};
+    }
+    object["fp8"] = std::move(tensors);
+  }
+  if (!s.fp8Stats.empty()) {
+    llvm::json::Object tensors;
+    for (const Fp8Stats &stats : s.fp8Stats)
+      tensors[stats.tensor] =
+          llvm::json::Object{{"clipped", jsonNumber(stats.clipped)}, {"underflow", jsonNumber(stats.underflow)}};
+    object["fp8_stats"] = std::move(tensors);
+  }
+  if (settings.fp8 && settings.fp8->select == "auto") object["fp8_in_bf16"] = llvm::json::Array(s.layersInBf16);
   return object;
 }
 
 // One layer's scales and histories, and how many GEMMs ran in what.
 void sayFp8(Console &console, const TrainSummary &s) {
-  if (s.fp8.empty()) return;
   for (const Fp8State &tensor : s.fp8) {
     std::string history;
     size_t first = tensor.history.size() > 8 ? tensor.history.size() - 8 : 0; // the newest
@@ -56,12 +73,16 @@ void sayFp8(Console &console, const TrainSummary &s) {
   for (const auto &[type, count] : s.gemms)
     gemms += (gemms.empty() ? "" : ", ") + std::to_string(count) + " in " + type;
   console.say("GEMMs of a step: " + gemms);
+  for (const Fp8Stats &stats : s.fp8Stats)
+    console.say(llvm::formatv("{0,-28} clipped {1:f3} %, underflow {2:f3} %", stats.tensor, 100 * stats.clipped,
+                              100 * stats.underflow)
+                    .str());
 }
 
 void saySummary(Console &console, const TrainSummary &s, const TrainSettings &settings) {
   for (const std::string &fallback : s.fallbacks) console.warning("fallback: " + fallback);
   if (!s.savedTo.empty()) console.say("checkpoint of step " + llvm::Twine(s.lastStep) + " in " + s.savedTo);
-  sayFp8(console, s);
+  if (settings.fp8) sayFp8(console, s);
   console.say(llvm::formatv("{0} on {1}: {2:f1} ms a step, {3} kernels in {4} launches, peak {5}",
                             precisionName(settings), s.device, s.msPerStep, s.kernels, s.launchesPerStep,
                             bytesText(s.peakBytes))
@@ -78,13 +99,13 @@ llvm::Error refuseWhatIsNotYet(const TrainOptions &o) {
     return failure(ErrorKind::usage, "{0} is not available yet", what.str());
   };
   if (o.recompute == "full") return notYet("--recompute " + o.recompute);
-  if (o.fp8Select == "auto") return notYet("--fp8-select auto");
   return llvm::Error::success();
 }
 
 llvm::Error setFp8(TrainSettings &s, const TrainOptions &o) {
-  static constexpr const char *kFlags[] = {"--fp8-trace",  "--fp8-format", "--amax-history", "--amax-algo",
-                                           "--fp8-margin", "--fp8-wgrad",  "--fp8-select"};
+  static constexpr const char *kFlags[] = {"--fp8-trace",     "--fp8-format", "--amax-history", "--amax-algo",
+                                           "--fp8-margin",    "--fp8-wgrad",  "--fp8-select",   "--fp8-skip-non-finite",
+                                           "--fp8-calibrate", "--fp8-stats"};
   if (!s.fp8) {
     for (const char *flag : kFlags)
       if (o.isGiven(flag)) return failure(ErrorKind::usage, "{0} needs --precision fp8", flag);
@@ -98,8 +119,10 @@ llvm::Error setFp8(TrainSettings &s, const TrainOptions &o) {
     s.fp8->amaxAlgo = o.amaxAlgo == "max" ? passes::AmaxAlgo::max : passes::AmaxAlgo::mostRecent;
   if (isGiven("--fp8-margin")) s.fp8->margin = o.fp8Margin;
   if (isGiven("--fp8-wgrad")) s.fp8->wgrad = o.fp8Wgrad == "on";
-  if (isGiven("--fp8-select")) s.fp8->select = o.fp8Select;
-  s.fp8Trace = o.fp8Trace;
+  if (isGiven("--fp8-skip-non-finite")) s.fp8->skipNonFinite = o.fp8SkipNonFinite;
+  if (isGiven("--fp8-calibrate")) s.fp8->calibrate = o.fp8Calibrate;
+  if (isGiven("--fp8-select")) s.fp8->select = o.fp8Select, s.fp8->inBf16.reset();
+  s.fp8Trace = o.fp8Trace, s.fp8Stats = o.fp8Stats;
   return llvm::Error::success();
 }
 
@@ -154,16 +177,26 @@ llvm::Expected<TrainSettings> settingsOf(const CommonOptions &common, const Trai
 
 } // namespace
 
-llvm::Expected<TrainSummary> trainAndReport(Console &console, const TrainSettings &settings) {
+llvm::Expected<TrainSummary> trainAndReport(Console &console, const TrainSettings &settings, Losses *losses) {
   InterruptFlag interrupt;
   Stopwatch watch;
   int64_t first = 0;
   auto onStep = [&](const StepReport &r) {
     if (first == 0) first = r.step;
-    console.object({{"step", r.step}, {"loss", jsonNumber(r.loss)}, {"ms", r.ms}});
+    llvm::json::Object object{{"step", r.step}, {"loss", jsonNumber(r.loss)}, {"ms", r.ms}};
+    std::string beside;
+    if (losses) {
+      losses->own.push_back(r.loss);
+      if (losses->own.size() <= losses->bf16.size()) {
+        double bf16 = losses->bf16[losses->own.size() - 1];
+        object["bf16_loss"] = jsonNumber(bf16);
+        beside = llvm::formatv(" (bf16 {0:f4})", bf16);
+      }
+    }
+    console.object(std::move(object));
     double perSecond = static_cast<double>(r.tokens) / r.ms * 1000;
-    std::string line = llvm::formatv("step {0,4}/{1}  loss {2:f4}  {3:f1} ms  {4:f0} tokens/s", r.step, r.steps, r.loss,
-                                     r.ms, perSecond);
+    std::string line = llvm::formatv("step {0,4}/{1}  loss {2:f4}{3}  {4:f1} ms  {5:f0} tokens/s", r.step, r.steps,
+                                     r.loss, beside, r.ms, perSecond);
     if (!console.showsProgress()) return console.say(line);
     double eta = watch.ms() / static_cast<double>(r.step - first + 1) * static_cast<double>(r.steps - r.step);
     console.progress(r.step, r.steps, llvm::Twine(line) + llvm::formatv("  ETA {0:f0} s", eta / 1000).str());

@@ -5,9 +5,14 @@
 
 namespace fusor::frontend::cli {
 
+/// The losses of a run, and those of a bf16 run on the same data that are shown beside them.
+struct Losses {
+  std::vector<double> own = {};
+  llvm::ArrayRef<double> bf16 = {};
+};
 /// Runs it, says each step (a line, or progress on a terminal) and the summary. A finished or interrupted run gives its
 /// summary.
-llvm::Expected<TrainSummary> trainAndReport(Console &console, const TrainSettings &settings);
+llvm::Expected<TrainSummary> trainAndReport(Console &console, const TrainSettings &settings, Losses *losses = nullptr);
 
 /// A number for JSON: null where it is not finite.
 llvm::json::Value jsonNumber(double value);

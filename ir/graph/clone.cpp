@@ -41,9 +41,7 @@ void cloneInto(Block &block, const Block &source, ValueMap &map, CloneTerminator
 void cloneInto(Function &target, const Function &source, ValueMap &map) {
   for (Value argument : source.block().arguments())
     map[argument.def()] = target.block().addArgument(argument.type(), argument.name());
-  for (Value read :
-       source.reads()) // the order of first read; values erased from the module and no longer used stay behind
-    if (target.module().persistent(read.name())) map[read.def()] = target.read(read.name());
+  for (Value read : source.reads()) map[read.def()] = target.read(read.name()); // the order of first read
   cloneInto(target.block(), source.block(), map, CloneTerminator::yes);
 }
 

@@ -180,7 +180,10 @@ Value Function::read(llvm::StringRef name) {
 }
 
 llvm::SmallVector<Value, 8> Function::reads() const {
-  return llvm::to_vector<8>(llvm::map_range(reads_, [](const auto &entry) { return Value(entry.second.get()); }));
+  llvm::SmallVector<Value, 8> values;
+  for (const auto &entry : reads_)
+    if (Value value(entry.second.get()); !value.unused() || module_->persistent(entry.first)) values.push_back(value);
+  return values;
 }
 
 llvm::SmallVector<ReturnEntry, 4> Function::returns() const {

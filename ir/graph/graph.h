@@ -188,7 +188,7 @@ public:
 
   /// The value of persistent `name` as this function reads it. It must exist in the module.
   Value read(llvm::StringRef name);
-  /// Persistent values read so far, in order of first read.
+  /// Persistent values read so far, in order of first read; not those that nobody uses and the module erased since.
   llvm::SmallVector<Value, 8> reads() const;
 
   /// The entries of `return`, in order.

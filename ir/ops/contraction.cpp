@@ -119,13 +119,13 @@ Value unquantised(Builder &b, Value v, DType dtype) {
 
 // dgrad and wgrad. The weight gradient stays in f32 (its sum over all rows), which an f32 master weight receives
 // unrounded. With FP8 operands both take the FP8 copies of x, w and dy (which a grad_quantize behind the op made), and
-// the bias gradient sums dy as it was before.
+// the bias gradient sums dy as it was before; so does all where dy alone was quantised, to measure it.
 llvm::SmallVector<Value, 4> linearGradient(const GradientSite &g) {
   Builder &b = g.builder;
   Value x = g.op.operand(0u), w = g.op.operand(1), bias = g.op.operand(2), dy = g.gradient();
   DType wide = x.dtype() == DType::f64 ? DType::f64 : DType::f32, narrow = resultType(g.op.site());
   bool inFp8 = isQuantised(x) && isQuantised(w) && isQuantised(dy);
-  Value dyPlain = inFp8 ? Value() : isQuantised(x) ? unquantised(b, dy, narrow) : b.cast(dy, x.dtype());
+  Value dyPlain = inFp8 ? Value() : isQuantised(dy) ? unquantised(b, dy, narrow) : b.cast(dy, x.dtype());
   Value dx = inFp8
                  ? b.op("linear_input_grad", {dy, w}, {{"out", narrow}})
                  : b.op("linear_input_grad", {dyPlain, isQuantised(w) ? b.op("dequantize", {w}, {{"to", narrow}}) : w});

@@ -98,18 +98,26 @@ float nextScale(const RefCall &call, double largest) {
 
 // Transformer Engine's rule to the last edge case: an amax of 0 leaves everything as it is; the history shifts by one,
 // the new value goes last and slot 0 becomes 0; a maximum that is 0, infinite or NaN keeps the scale; an infinite scale
-// becomes FLT_MAX.
+// becomes FLT_MAX. With ..._finite an amax of Inf counts as 0, also in slot 0 (where micro-batches collect) and in a
+// history that has one.
 void amaxUpdateReference(const RefCall &call) {
   const RefTensor &history = *call.inputs[0];
+  llvm::StringRef algo = call.site.word("algo");
+  bool finiteOnly = algo.consume_back("_finite");
   auto amax = static_cast<float>(call.inputs[2]->data[0]), scale = static_cast<float>(call.inputs[1]->data[0]);
   std::vector<double> &next = call.outputs[0].data = history.data;
+  if (finiteOnly && !std::isfinite(amax)) {
+    amax = 0;
+    if (history.elements() != 0) next[0] = 0;
+  }
   if (amax != 0 && history.elements() != 0) {
     double largest = amax;
-    for (int64_t i = 1; i < history.elements(); ++i) largest = std::max(largest, history.data[i]);
+    for (int64_t i = 1; i < history.elements(); ++i)
+      if (!finiteOnly || std::isfinite(history.data[i])) largest = std::max(largest, history.data[i]);
     next.erase(next.begin());
     next.push_back(amax);
     next[0] = 0;
-    scale = nextScale(call, call.site.word("algo") == "max" ? largest : amax);
+    scale = nextScale(call, algo == "max" ? largest : amax);
   }
   call.outputs[1].data[0] = scale;
   call.outputs[2].data[0] = 1.0f / scale;
@@ -174,8 +182,9 @@ llvm::ArrayRef<OpDef> quantizeOps() {
           .precision(PrecisionClass::any)
           .operands({"history", "scale", "amax"})
           .results({"history", "scale", "scale_inv"})
-          .word("algo", {"max", "most_recent"})
-          .note("scale from the maximum of the history, or from the newest amax")
+          .word("algo", {"max", "most_recent", "max_finite", "most_recent_finite"})
+          .note(
+              "scale from the maximum of the history, or from the newest amax; _finite: an amax of Inf does not count")
           .integer("margin", 0)
           .note("the scale leaves 2^margin of headroom")
           .range(0, 30)

@@ -20,6 +20,9 @@ struct Target {
   bool hasCublasLt = false;       // GEMMs may be library calls
   int64_t sharedBytesPerBlock = 48 * 1024;
   unsigned multiprocessors = 1;
+
+  /// A library takes FP8 products; before sm_100 both operands of cuBLASLt's lie along the sum.
+  bool hasFp8Library() const { return hasFp8 && hasCublasLt; }
 };
 
 } // namespace fusor::ir

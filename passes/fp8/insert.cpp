@@ -4,6 +4,7 @@
 #include "ir/ops/op_def.h"
 #include "passes/fp8/recipe.h"
 #include "passes/optimizer/state.h"
+#include "passes/precision/demand.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Regex.h"
 
@@ -16,7 +17,7 @@ class Inserter {
 public:
   Inserter(ir::Function &function, PassContext &context, llvm::Regex *select)
       : function_(function), module_(function.module()), context_(context), recipe_(*context.options().fp8),
-        select_(select) {}
+        select_(select), heads_(INT64_MAX) {}
 
   bool run() {
     bool changed = false;
@@ -43,15 +44,29 @@ private:
     return isParam ? weight : Value();
   }
 
-  std::optional<std::string> whyNot(const ir::Op &op, std::string &layer) const {
+  // As wide as a vocabulary. Narrow ones compute in f32 (passes/precision), which the dtype says.
+  bool isHead(const ir::Op &op) {
+    const ir::Dim &outputs = op.result().shape().back();
+    return outputs.isConstant() && outputs.value() >= context_.options().wideHeadBelow && heads_.isWideHead(op);
+  }
+
+  std::optional<std::string> whyNot(const ir::Op &op, std::string &layer) {
     if (!op.is("linear")) return (op.name() + " multiplies two activations, the recipe covers linear layers").str();
     if (op.result().dtype() != DType::bf16)
       return ("computes in " + ir::name(op.result().dtype()) + ", FP8 takes the place of bf16").str();
     Value master = masterOf(op.operand(1));
     if (!master) return std::string("its weight is computed, so no scale can be kept for it");
     layer = layerOf(master.name());
+    if (recipe_.inBf16)
+      if (auto kept = recipe_.inBf16->find(layer); kept != recipe_.inBf16->end())
+        return llvm::formatv("'{0}': {1}", layer, kept->second).str();
     if (select_ && !select_->match(layer))
       return llvm::formatv("'{0}' has no match of the selection '{1}'", layer, recipe_.select).str();
+    if (!select_ && isHead(op))
+      return llvm::formatv("'{0}' is a head: its result goes to nothing but a loss or the function's results (a "
+                           "selection that names it has it in FP8)",
+                           layer)
+          .str();
     return std::nullopt;
   }
 
@@ -74,7 +89,8 @@ private:
     Value q = b.op("quantize", {x, scaleOf(layer + ".input")});
     Value wq = b.op("quantize", {masterOf(op.operand(1)), scaleOf(layer + ".weight")});
     q.setName(layer + ".input.fp8"), wq.setName(layer + ".weight.fp8");
-    Value y = b.op("linear", {q, wq, op.operand(2)}, {{"plain_wgrad", !recipe_.wgrad}});
+    Value y = recipe_.measureOnly ? b.op("linear", {op.operand(0u), op.operand(1), op.operand(2)})
+                                  : b.op("linear", {q, wq, op.operand(2)}, {{"plain_wgrad", !recipe_.wgrad}});
     DType gradient = recipe_.format == Fp8Format::hybrid ? DType::f8e5m2 : DType::f8e4m3;
     Value marked = b.op("grad_quantize", {y, scaleOf(layer + ".grad_output")}, {{"dtype", gradient}});
     y.setName(op.result().name());
@@ -115,6 +131,7 @@ private:
   PassContext &context_;
   const DelayedScaling &recipe_;
   llvm::Regex *select_;
+  Demand heads_;
 };
 
 } // namespace
@@ -127,10 +144,11 @@ llvm::Expected<bool> fp8Insert(ir::Module &module, PassContext &context) {
     return llvm::make_error<PassError>(ir::Location(),
                                        llvm::formatv("FP8 with {0} around it", ir::name(options.precision)).str(),
                                        "everything that is not in FP8 computes in bf16: precision = bf16");
+  bool takesAll = options.fp8->select == "all" || options.fp8->select == "auto";
   llvm::Regex select(options.fp8->select);
   bool changed = false;
   for (const auto &function : module.functions())
-    changed |= Inserter(*function, context, options.fp8->select == "all" ? nullptr : &select).run();
+    changed |= Inserter(*function, context, takesAll ? nullptr : &select).run();
   return changed;
 }
 

@@ -10,6 +10,7 @@
 // quantize reads its producer unrounded: a norm or an elementwise op in front of it gives f32, and what else reads it
 // gets the rounded copy it had. The weight is quantised from the f32 master. Each of the three tensors has a scale
 // (f32[], 1 at first) and an amax history (f32[L], zeros), named after the layer, which is named after its weight.
+// With measureOnly the quantize ops are there for their amaxes alone, and %y stays what it was.
 #pragma once
 #include "passes/context.h"
 

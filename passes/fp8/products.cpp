@@ -52,7 +52,7 @@ public:
       if (isInFp8(op)) {
         text += (ir::name(op.operand(0u).dtype()) + " x " + ir::name(op.operand(1).dtype())).str();
         if (op.is("linear") && op.attr<bool>("fast_accum")) text += ", fast accumulation";
-        if (context_.options().fp8Tn) text += whyOwnKernel(sizes);
+        if (context_.options().target.hasFp8Library()) text += whyOwnKernel(sizes);
         context_.record(Decision::Kind::taken, "gemm", op, std::move(text));
       } else {
         text += (ir::name(op.operand(0u).dtype()) + ": " + whyNot(op)).str();

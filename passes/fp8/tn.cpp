@@ -67,7 +67,7 @@ private:
 
 llvm::Expected<bool> fp8Tn(ir::Module &module, PassContext &context) {
   if (context.options().fp8) recordProducts(module, context);
-  if (!context.options().fp8Tn || !context.enabled("fp8-tn")) return false;
+  if (!context.options().target.hasFp8Library() || !context.enabled("fp8-tn")) return false;
   bool changed = false;
   for (const auto &function : module.functions()) changed |= Transposer(*function, context).run();
   for (const auto &function : module.functions()) changed |= writeCopies(module, *function);

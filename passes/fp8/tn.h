@@ -15,8 +15,8 @@
 
 namespace fusor::passes {
 
-/// Every function, where options.fp8Tn is set. Products with an operand that is not FP8 stay. Records each product with
-/// its role where options.fp8 is set (products.h).
+/// Every function, where the target has a library for FP8 products. Products with an operand that is not FP8 stay.
+/// Records each product with its role where options.fp8 is set (products.h).
 llvm::Expected<bool> fp8Tn(ir::Module &module, PassContext &context);
 
 } // namespace fusor::passes

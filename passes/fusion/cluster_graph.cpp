@@ -1,4 +1,5 @@
 #include "passes/fusion/cluster_graph.h"
+#include "passes/memory/memory_plan.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include <queue>
@@ -27,8 +28,7 @@ void forEachReader(Value value, llvm::function_ref<void(Op *)> visit) {
 
 } // namespace
 
-ClusterGraph::ClusterGraph(Function &function) : function_(function) {
-  for (const auto &[name, range] : function.module().symbols()) symbols_[name] = (range.low + range.high) / 2;
+ClusterGraph::ClusterGraph(Function &function) : function_(function), symbols_(middleOfRanges(function.module())) {
   unsigned position = 0;
   for (Op &op : function.block().ops()) {
     position_[&op] = position++;

@@ -32,7 +32,7 @@ public:
   static bool isView(const ir::Op &op) { return op.def().lowering == ir::Lowering::view; }
   /// Ops without operands: cheaper to repeat than to read.
   static bool isGenerator(const ir::Op &op) {
-    return op.operands().empty() && op.resultCount() == 1 && !op.is("fusion");
+    return op.operands().empty() && op.resultCount() == 1 && !op.body(); // a fusion of a constant is a kernel
   }
 
   Border border(llvm::ArrayRef<ir::Op *> ops) const;

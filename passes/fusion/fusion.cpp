@@ -208,16 +208,6 @@ private:
     }
   }
 
-  // "linear_gelu": the ops in order, casts and repeats left out, at most five.
-  static std::string chainName(const Ops &ops) {
-    llvm::SmallVector<llvm::StringRef, 8> words;
-    for (Op *op : ops)
-      if (!op->is("cast") && !llvm::is_contained(words, op->name())) words.push_back(op->name());
-    if (words.empty()) words.push_back(ops.front()->name());
-    if (words.size() > 5) words.resize(5);
-    return llvm::join(words, "_");
-  }
-
   ClusterGraph graph_;
   PassContext &context_;
   std::priority_queue<Candidate> queue_;
@@ -226,6 +216,15 @@ private:
 };
 
 } // namespace
+
+std::string chainName(llvm::ArrayRef<Op *> ops) {
+  llvm::SmallVector<llvm::StringRef, 8> words;
+  for (Op *op : ops)
+    if (!op->is("cast") && !llvm::is_contained(words, op->name())) words.push_back(op->name());
+  if (words.empty()) words.push_back(ops.front()->name());
+  if (words.size() > 5) words.resize(5);
+  return llvm::join(words, "_");
+}
 
 llvm::Expected<bool> fusion(Module &module, PassContext &context) {
   bool changed = false;

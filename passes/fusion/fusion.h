@@ -17,4 +17,7 @@ namespace fusor::passes {
 
 llvm::Expected<bool> fusion(ir::Module &module, PassContext &context);
 
+/// "linear_gelu": the ops in order, casts and repeats left out, at most five.
+std::string chainName(llvm::ArrayRef<ir::Op *> ops);
+
 } // namespace fusor::passes

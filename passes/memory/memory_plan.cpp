@@ -292,6 +292,12 @@ std::optional<int64_t> storageBytes(const TensorType &type, const SymbolValues &
   return bytes;
 }
 
+SymbolValues middleOfRanges(const Module &module) {
+  SymbolValues symbols;
+  for (const auto &[name, range] : module.symbols()) symbols[name] = (range.low + range.high) / 2;
+  return symbols;
+}
+
 llvm::Expected<MemoryPlan> planMemory(const Function &function, const SymbolValues &symbols,
                                       const MemoryOptions &options) {
   return Planner(function, symbols, options).run();

@@ -87,6 +87,9 @@ struct MemoryOptions {
 /// at the next multiple of 16).
 std::optional<int64_t> storageBytes(const ir::TensorType &type, const ir::SymbolValues &symbols);
 
+/// Every symbol at the middle of its range: what a pass weighs bytes at.
+ir::SymbolValues middleOfRanges(const ir::Module &module);
+
 /// Plans `function` under `symbols`. The error names a symbol without a value.
 llvm::Expected<MemoryPlan> planMemory(const ir::Function &function, const ir::SymbolValues &symbols,
                                       const MemoryOptions &options = {});

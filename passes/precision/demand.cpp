@@ -12,7 +12,7 @@ bool Demand::isWideHead(const ir::Op &op) {
 }
 
 // `return %logits` counts, `return @state = %x` does not.
-static bool isResult(const ir::Op &terminator, ir::Value value) {
+bool isResult(const ir::Op &terminator, ir::Value value) {
   const auto &targets = terminator.attr<std::vector<std::string>>("targets");
   for (unsigned i = 0; i < terminator.operands().size(); ++i)
     if (terminator.operand(i) == value && i < targets.size() && !targets[i].empty()) return false;

@@ -25,4 +25,7 @@ private:
   llvm::DenseMap<ir::ValueDef *, bool> wantsLow_, endsInResults_;
 };
 
+/// `value`, an operand of a `return`, is a result and no gradient or update.
+bool isResult(const ir::Op &terminator, ir::Value value);
+
 } // namespace fusor::passes

@@ -14,12 +14,6 @@ namespace {
 
 using Order = llvm::SmallVector<Op *, 0>;
 
-SymbolValues middleOfRanges(const Module &module) {
-  SymbolValues symbols;
-  for (const auto &[name, range] : module.symbols()) symbols[name] = (range.low + range.high) / 2;
-  return symbols;
-}
-
 // Greedy list scheduling over the block's ops; the terminator stays last.
 class Scheduler {
 public:

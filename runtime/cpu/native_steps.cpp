@@ -22,7 +22,8 @@ namespace {
 class AmaxUpdate : public Step {
 public:
   AmaxUpdate(const Op &op, int64_t length)
-      : length_(length), isMax_(op.attr<std::string>("algo") == "max"),
+      : length_(length), isMax_(llvm::StringRef(op.attr<std::string>("algo")).startswith("max")),
+        finiteOnly_(llvm::StringRef(op.attr<std::string>("algo")).endswith("_finite")),
         top_(static_cast<float>(maxFinite(op.attr<DType>("dtype")) *
                                 std::exp2(-static_cast<double>(op.attr<int64_t>("margin"))))) {}
 
@@ -32,9 +33,14 @@ public:
           amax = *reinterpret_cast<const float *>(memory.inputs[2]);
     auto *next = reinterpret_cast<float *>(memory.outputs[0]);
     if (next != history) std::memmove(next, history, length_ * 4);
+    if (finiteOnly_ && !std::isfinite(amax)) {
+      amax = 0;
+      if (length_ != 0) next[0] = 0;
+    }
     if (amax != 0 && length_ != 0) {
       float used = amax;
-      for (int64_t i = 1; i < length_ && isMax_; ++i) used = std::max(used, next[i]);
+      for (int64_t i = 1; i < length_ && isMax_; ++i)
+        if (!finiteOnly_ || std::isfinite(next[i])) used = std::max(used, next[i]);
       std::memmove(next, next + 1, (length_ - 1) * 4);
       next[length_ - 1] = amax;
       next[0] = 0;
@@ -46,7 +52,7 @@ public:
 
 private:
   int64_t length_;
-  bool isMax_;
+  bool isMax_, finiteOnly_;
   float top_;
 };
 

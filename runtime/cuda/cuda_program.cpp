@@ -3,6 +3,7 @@
 #include "passes/fusion/fusion.h"
 #include "runtime/cuda/bucket_runner.h"
 #include "runtime/cuda/device_state.h"
+#include "runtime/cuda/gemm_notes.h"
 #include "runtime/cuda/run_queue.h"
 #include "runtime/execute/bucket_key.h"
 #include "runtime/execute/freshness.h"
@@ -89,6 +90,16 @@ public:
 
   bool isDeferred() const override { return !options_.check && !options_.profile; }
 
+  llvm::Error stage(llvm::StringRef name, llvm::MutableArrayRef<TensorView> inputs) override {
+    if (!lastStart_.isLike(name, inputs)) return llvm::Error::success();
+    if (auto error = context_->makeCurrent()) return error;
+    auto side = queue_.next(*lastStart_.bucket);
+    if (!side) return side.takeError();
+    for (unsigned i = 0; *side && i < inputs.size(); ++i)
+      inputs[i].data = (*side)->memory.data() + lastStart_.bucket->inputOffsets[i];
+    return llvm::Error::success();
+  }
+
   llvm::Error finish(unsigned number, llvm::ArrayRef<TensorView> outputs) override {
     auto run = queue_.take(number);
     if (!run) return userError("run {0} was not started, or has been finished", number);
@@ -112,11 +123,10 @@ public:
     if (!begin) return begin.takeError();
     auto end = CudaEvent::create(context_, true);
     if (!end) return end.takeError();
-    constexpr unsigned kBefore = 2; // launch by launch, with the inputs, and the graph's first
+    constexpr unsigned kBefore = 2; // with the inputs, and the first of the graph without them
     for (unsigned i = 0; i < kBefore + runs; ++i) {
       if (i == kBefore)
         if (auto error = stream_.record(*begin)) return error;
-      if (i == 0) (*bucket)->ranOnce = false;
       if (auto error = execute(code, **bucket, i == 0 ? *side : nullptr)) return error;
     }
     if (auto error = stream_.record(*end)) return error;
@@ -227,7 +237,7 @@ private:
       code.function = function.get();
       code.reads = readsOf(*function);
       code.codes = std::move(codes[function->name()]);
-      noteOwnGemms(llvm::formatv("@{0}", function->name()), code.codes,
+      noteOwnGemms(compileStats_, "@" + function->name(), code.codes,
                    [](const DeviceCode &step) { return step.whyOwn; });
       for (const DeviceCode &step : code.codes)
         if (step.runsOnHost())
@@ -261,27 +271,11 @@ private:
     if (auto error = reserve(**made)) return error;
     bucket = std::move(*made);
     noteOwnGemms(
-        llvm::formatv("@{0} with {1}", code.function->name(), bucketKey(symbols)), code.codes,
+        compileStats_, "@" + code.function->name() + " with " + bucketKey(symbols), code.codes,
         [&](const DeviceCode &step) { return step.gemm ? whySizesDoNotFit(*step.gemm, symbols) : std::string(); });
     ++plansBuilt_;
     peakBytes_ = std::max(peakBytes_, bucket->memory.peakBytes());
     return bucket.get();
-  }
-
-  // Products of which `why` gives a reason run as own kernels: counted, and said once.
-  template <typename Why> void noteOwnGemms(const std::string &where, llvm::ArrayRef<DeviceCode> codes, Why why) {
-    unsigned own = 0, all = 0;
-    std::string first;
-    for (const DeviceCode &step : codes) {
-      all += step.gemm || !step.whyOwn.empty();
-      std::string reason = why(step);
-      if (!reason.empty() && own++ == 0) first = step.name + ": " + reason;
-    }
-    if (own == 0) return;
-    compileStats_.ownGemms += own;
-    compileStats_.notes.push_back(llvm::formatv("{0}: {1} of {2} products run as fusor's own kernels, which are slower "
-                                                "than cuBLASLt's ({3})",
-                                                where, own, all, first));
   }
 
   llvm::Error reserve(const DeviceBucket &bucket) {
@@ -301,13 +295,7 @@ private:
   }
 
   void takeGemmNotes() {
-    if (!gemms_) return;
-    compileStats_.timedGemms = gemms_->choices().timed;
-    auto isAboutWriting = [](llvm::StringRef note) { return note.startswith("cache: ") && note.contains("not kept"); };
-    bool isSaid = llvm::any_of(compileStats_.notes, isAboutWriting); // of kernels: once is enough
-    for (const std::string &note : gemms_->choices().notes)
-      if (!(isSaid && isAboutWriting(note)) && !llvm::is_contained(compileStats_.notes, note))
-        compileStats_.notes.push_back(note);
+    if (gemms_) noteGemmChoices(compileStats_, gemms_->choices());
   }
 
   // --- running

@@ -10,6 +10,7 @@ constexpr int kOutOfMemory = 2, kUnsupportedPtxVersion = 222;
 constexpr unsigned kStreamNonBlocking = 1, kEventDisableTiming = 2;
 constexpr int kCaptureRelaxed = 2; // other threads, and other libraries, go on with what they do
 constexpr unsigned long long kGraphDeviceLaunch = 4;
+constexpr unsigned kHostDeviceMap = 2; // a graph that lies on the device copies from and to mapped memory only
 constexpr int kMaxDynamicSharedBytes = 8;
 
 llvm::Error deviceError(std::string text) { return llvm::make_error<DeviceError>(std::move(text)); }
@@ -108,7 +109,7 @@ DeviceMemory::~DeviceMemory() {
 
 llvm::Expected<PinnedMemory> PinnedMemory::allocate(const CudaContextRef &context, int64_t bytes) {
   void *data = nullptr;
-  int result = context->driver().hostAllocate(&data, std::max<int64_t>(bytes, 64), 0);
+  int result = context->driver().hostAllocate(&data, std::max<int64_t>(bytes, 64), kHostDeviceMap);
   if (result == kOutOfMemory)
     return llvm::make_error<OutOfMemoryError>(bytes, 0,
                                               llvm::formatv("the host has no {0} bytes of pinned memory left", bytes));

@@ -51,15 +51,22 @@ Value scaledBy(Value value, std::optional<unsigned> (&scales)[2]) {
   return value;
 }
 
+// Of what `symbols` says, and of constants.
+std::string whyNoMultiple(const Dim &k, const Dim &n, const SymbolValues &symbols) {
+  for (const auto &[dim, what] : {std::pair{k, "terms a sum"}, {n, "columns"}}) {
+    auto size = dim.evaluate(symbols);
+    if (size && *size % kFp8Multiple != 0)
+      return llvm::formatv("cuBLASLt's FP8 needs multiples of {0}, it has {1} {2}", kFp8Multiple, *size, what);
+  }
+  return "";
+}
+
 std::string whyNoFp8(const ContractionPlan &plan, const Target &target) {
   if (plan.a.dtype == DType::f8e8m0 || plan.b.dtype == DType::f8e8m0) return "f8e8m0 holds scales";
   if (!target.hasFp8) return "the device has no FP8 tensor cores";
   if (plan.a.dtype == DType::f8e5m2 && plan.b.dtype == DType::f8e5m2) return "cuBLASLt has no product of two E5M2";
   if (plan.a.transposed || !plan.b.transposed) return "cuBLASLt's FP8 operands lie along the sum";
-  for (const auto &[dim, what] : {std::pair{plan.k, "terms a sum"}, {plan.n, "columns"}})
-    if (dim.isConstant() && dim.value() % kFp8Multiple != 0)
-      return llvm::formatv("cuBLASLt's FP8 needs multiples of {0}, it has {1} {2}", kFp8Multiple, dim.value(), what);
-  return "";
+  return whyNoMultiple(plan.k, plan.n, {});
 }
 
 } // namespace
@@ -72,13 +79,7 @@ std::string whyNoLibraryGemm(const ContractionPlan &plan, const Target &target) 
 }
 
 std::string whySizesDoNotFit(const GemmCall &call, const SymbolValues &symbols) {
-  if (!isFp8(call)) return "";
-  for (const auto &[dim, what] : {std::pair{call.k, "terms a sum"}, {call.n, "columns"}}) {
-    auto size = dim.evaluate(symbols);
-    if (size && *size % kFp8Multiple != 0)
-      return llvm::formatv("cuBLASLt's FP8 needs multiples of {0}, it has {1} {2}", kFp8Multiple, *size, what);
-  }
-  return "";
+  return isFp8(call) ? whyNoMultiple(call.k, call.n, symbols) : "";
 }
 
 bool fitsAllSizes(const GemmCall &call) {

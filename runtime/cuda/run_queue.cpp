@@ -3,9 +3,9 @@
 
 namespace fusor::runtime {
 
-llvm::Expected<HostSide *> RunQueue::fill(DeviceBucket &bucket, llvm::ArrayRef<TensorView> inputs) {
+llvm::Expected<HostSide *> RunQueue::next(DeviceBucket &bucket) {
   if (bucket.ioTotal == 0) return nullptr;
-  HostSide &side = bucket.sides[bucket.turn ^= 1];
+  HostSide &side = bucket.sides[bucket.turn ^ 1];
   if (auto error = empty(bucket, side)) return error;
   if (!side.memory) {
     auto memory = PinnedMemory::allocate(context_, bucket.ioTotal);
@@ -14,9 +14,17 @@ llvm::Expected<HostSide *> RunQueue::fill(DeviceBucket &bucket, llvm::ArrayRef<T
     if (!done) return done.takeError();
     side.memory = std::move(*memory), side.done = std::move(*done);
   }
-  for (unsigned i = 0; i < inputs.size(); ++i)
-    std::memcpy(side.memory.data() + bucket.inputOffsets[i], inputs[i].data, inputs[i].bytes());
   return &side;
+}
+
+llvm::Expected<HostSide *> RunQueue::fill(DeviceBucket &bucket, llvm::ArrayRef<TensorView> inputs) {
+  auto side = next(bucket);
+  if (!side || !*side) return side;
+  bucket.turn ^= 1;
+  for (unsigned i = 0; i < inputs.size(); ++i)
+    if (char *to = (*side)->memory.data() + bucket.inputOffsets[i]; to != inputs[i].data)
+      std::memcpy(to, inputs[i].data, inputs[i].bytes());
+  return side;
 }
 
 // Until the device has read and written what it has to, and nobody's results are lost.

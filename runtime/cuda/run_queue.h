@@ -17,8 +17,11 @@ public:
 
   explicit RunQueue(CudaContextRef context) : context_(std::move(context)) {}
 
-  /// The side of `bucket` that is next, with `inputs` in it: their memory is the caller's again. Waits only where both
-  /// sides are in flight; results that lie there unread are kept. Null where a run has neither inputs nor results.
+  /// The side of `bucket` that is next, and nobody's. Waits only where both sides are in flight; results that lie there
+  /// unread are kept. Null where a run has neither inputs nor results.
+  llvm::Expected<HostSide *> next(DeviceBucket &bucket);
+  /// The next side, with `inputs` in it: their memory is the caller's again. What lies there already is
+  /// not copied.
   llvm::Expected<HostSide *> fill(DeviceBucket &bucket, llvm::ArrayRef<TensorView> inputs);
   /// Behind the copies and launches of a run. The run's number, from 1.
   llvm::Expected<unsigned> add(const ir::Function &function, const DeviceBucket &bucket, HostSide *side,

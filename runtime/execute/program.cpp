@@ -129,6 +129,8 @@ llvm::Expected<unsigned> Program::start(llvm::StringRef name, llvm::ArrayRef<Ten
   return lastStarted_;
 }
 
+llvm::Error Program::stage(llvm::StringRef, llvm::MutableArrayRef<TensorView>) { return llvm::Error::success(); }
+
 llvm::Error Program::finish(unsigned number, llvm::ArrayRef<TensorView> outputs) {
   auto found = unread_.find(number);
   if (found == unread_.end()) return userError("run {0} was not started, or has been finished", number);

@@ -93,6 +93,10 @@ public:
   virtual llvm::Expected<unsigned> start(llvm::StringRef function, llvm::ArrayRef<TensorView> inputs,
                                          const ir::SymbolValues &symbols = {});
   virtual llvm::Error finish(unsigned number, llvm::ArrayRef<TensorView> outputs);
+  /// Where the next start() of `function` would copy `inputs` to: whoever makes them there saves that copy, and passes
+  /// the same views to start(). Leaves `data` as it is where start() takes inputs from anywhere (a CPU), or has not
+  /// seen these shapes in its last run.
+  virtual llvm::Error stage(llvm::StringRef function, llvm::MutableArrayRef<TensorView> inputs);
   /// Whether start() returns before the run is done; else it does all of it.
   virtual bool isDeferred() const { return false; }
 

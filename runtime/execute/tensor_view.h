@@ -1,6 +1,7 @@
 // A tensor in somebody else's memory: how inputs and outputs reach a Program.
 #pragma once
 #include "ir/types/dtype.h"
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include <string>
 
@@ -14,6 +15,10 @@ struct TensorView {
 
   int64_t elements() const;
   int64_t bytes() const { return elements() * ir::byteSize(dtype); }
+  /// They are of type T.
+  template <typename T> llvm::MutableArrayRef<T> elementsOf() const {
+    return {static_cast<T *>(data), static_cast<size_t>(elements())};
+  }
   /// "f32[2, 3]"
   std::string typeText() const;
 };

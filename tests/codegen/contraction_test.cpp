@@ -11,7 +11,7 @@ namespace {
 // Both formats in one kernel, lengths of one slot, of a block and of more, and amaxes that change nothing.
 TEST(MultiTensor, AmaxUpdates) {
   KernelChecker checker;
-  for (const char *algo : {"max", "most_recent"})
+  for (const char *algo : {"max", "most_recent", "max_finite", "most_recent_finite"})
     checker.add(replaced(R"(
 state @a.h : f32[1]
 state @a.s : f32[]
@@ -21,14 +21,19 @@ state @c.h : f32[1024]
 state @c.s : f32[]
 state @d.h : f32[64]
 state @d.s : f32[]
-func @f(%a: f32[], %b: f32[], %c: f32[]) -> f32[], f32[], f32[], f32[] {
+state @e.h : f32[16]
+state @e.s : f32[]
+func @f(%a: f32[], %b: f32[], %c: f32[]) -> f32[], f32[], f32[], f32[], f32[] {
   %zero = constant {value = 0.0}
   %none = mul %a, %zero
+  %one = constant {value = 1.0}
+  %infinite = div %one, %none
   %h0, %s0, %i0 = amax_update @a.h, @a.s, %a {algo = ALGO, margin = 2, dtype = f8e5m2}
   %h1, %s1, %i1 = amax_update @b.h, @b.s, %b {algo = ALGO, margin = 2}
   %h2, %s2, %i2 = amax_update @c.h, @c.s, %c {algo = ALGO, margin = 2}
   %h3, %s3, %i3 = amax_update @d.h, @d.s, %none {algo = ALGO, margin = 2}
-  return %i0, %i1, %i2, %i3, @a.h = %h0, @a.s = %s0, @b.h = %h1, @b.s = %s1, @c.h = %h2, @c.s = %s2, @d.h = %h3, @d.s = %s3
+  %h4, %s4, %i4 = amax_update @e.h, @e.s, %infinite {algo = ALGO, margin = 2}
+  return %i0, %i1, %i2, %i3, %i4, @e.h = %h4, @e.s = %s4, @a.h = %h0, @a.s = %s0, @b.h = %h1, @b.s = %s1, @c.h = %h2, @c.s = %s2, @d.h = %h3, @d.s = %s3
 })",
                          "ALGO", algo),
                 {{}});

@@ -146,7 +146,12 @@ func @f(%x: f32[B, 8], %t: f32[8, 8]) -> f32[B, 8], f32[8, 8], f32[B, 8], f32[8,
   for (const ir::Op &op : module->function("f")->block().ops()) {
     if (!op.is("fusion")) continue;
     bool isExp = op.body()->ops().front().is("exp");
-    for (unsigned i = 0; i < op.operands().size(); ++i) EXPECT_EQ(mayOverwrite(op, 0, i), isExp) << i;
+    auto set = emit(op, ir::Target{});
+    ASSERT_TRUE(static_cast<bool>(set)) << llvm::toString(set.takeError());
+    for (unsigned i = 0; i < op.operands().size(); ++i) {
+      auto isPair = [&](const InPlace &p) { return p.input == i && p.output == 0; };
+      EXPECT_EQ(llvm::any_of(set->inPlace, isPair), isExp) << i;
+    }
   }
 }
 

@@ -54,7 +54,7 @@ TEST(Checkpoint, LoadingGivesTheSameBits) {
   auto one = tinyProgram(1), other = tinyProgram(2);
   ASSERT_FALSE(bool(saveCheckpoint(*one, folder.path("c"), info(0))));
   EXPECT_NE(valueOf(*one, "emb.weight"), valueOf(*other, "emb.weight"));
-  ASSERT_FALSE(bool(loadCheckpoint(*other, folder.path("c"), true)));
+  ASSERT_FALSE(bool(loadCheckpoint(*other, folder.path("c"), {})));
   for (const auto &p : one->module().persistents())
     EXPECT_EQ(valueOf(*one, p->name), valueOf(*other, p->name)) << p->name;
 }
@@ -73,7 +73,7 @@ TEST(Checkpoint, AFullDiskLeavesTheOldOne) {
   EXPECT_EQ(error.exitCode(), 74) << error.text();
   EXPECT_FALSE(llvm::sys::fs::exists(folder.path("c/.next.tmp")));
   EXPECT_EQ(readCheckpointInfo(folder.path("c"))->getInteger("step").getValueOr(-1), 1);
-  ASSERT_FALSE(bool(loadCheckpoint(*other, folder.path("c"), true)));
+  ASSERT_FALSE(bool(loadCheckpoint(*other, folder.path("c"), {})));
   EXPECT_EQ(valueOf(*one, "emb.weight"), valueOf(*other, "emb.weight"));
 }
 
@@ -86,7 +86,7 @@ TEST(Checkpoint, ACrashWhileFilesMoveLosesNothing) {
   ASSERT_FALSE(
       bool(llvm::sys::fs::rename(folder.path("c/.next/model.safetensors"), folder.path("c/model.safetensors"))));
   EXPECT_EQ(readCheckpointInfo(folder.path("c"))->getInteger("step").getValueOr(-1), 2);
-  ASSERT_FALSE(bool(loadCheckpoint(*loaded, folder.path("c"), true)));
+  ASSERT_FALSE(bool(loadCheckpoint(*loaded, folder.path("c"), {})));
   for (const char *name : {"emb.weight", "adamw.step"}) EXPECT_EQ(valueOf(*after, name), valueOf(*loaded, name));
   // The next save finishes it first.
   ASSERT_FALSE(bool(saveCheckpoint(*before, folder.path("c"), info(3))));
@@ -115,7 +115,7 @@ TEST(Checkpoint, AStateThatIsMissingIsNamed) {
   ASSERT_FALSE(bool(saveCheckpoint(*program, folder.path("c"), info(1))));
   llvm::sys::fs::remove(folder.path("c/optimizer.safetensors"));
   std::vector<std::string> missing;
-  ASSERT_FALSE(bool(loadCheckpoint(*program, folder.path("c"), true, &missing)));
+  ASSERT_FALSE(bool(loadCheckpoint(*program, folder.path("c"), {}, &missing)));
   EXPECT_NE(std::find(missing.begin(), missing.end(), "adamw.step"), missing.end());
 }
 

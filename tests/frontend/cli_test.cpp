@@ -58,7 +58,11 @@ TEST(Cli, UsageErrorsAre64) {
            {"train --unknown-flag", "error: "},
            {"train --precision f64", "error: --precision"},
            {"train --device gpu --config tiny", "error: --device must be auto, cpu, cuda or cuda:N, is 'gpu'"},
-           {"train --precision fp8 --fp8-select auto", "error: --fp8-select auto is not available yet"},
+           {"generate --checkpoint c --prompt 3 --save d",
+            "error: --save writes weights in FP8: it needs --weights fp8"},
+           {"run config:tiny --weights fp8", "error: --weights fp8 is for inference: add --pipeline infer"},
+           {"train --fp8-stats", "error: --fp8-stats needs --precision fp8"},
+           {"explain config:tiny --fp8-select fc1", "error: --fp8-select needs --precision fp8"},
            {"train --recompute full", "error: --recompute full is not available yet"},
            {"train --amax-history 4", "error: --amax-history needs --precision fp8"},
            {"train --save-every 5", "error: --save-every needs --save DIR"},
@@ -171,8 +175,8 @@ TEST(Cli, CacheVerb) {
   std::string at = " --cache " + folder.path("cache"), file = folder.path("all");
   auto cache = llvm::cantFail(::fusor::runtime::Cache::open(folder.path("cache")));
   for (const char *name : {"a", "b", "c"})
-    llvm::cantFail(
-        cache->put(*name == 'c' ? "gemm-plan" : "cubin", ::fusor::runtime::CacheKeyBuilder().add("n", name).key(), name));
+    llvm::cantFail(cache->put(*name == 'c' ? "gemm-plan" : "cubin",
+                              ::fusor::runtime::CacheKeyBuilder().add("n", name).key(), name));
   Ran stats = fusor("cache stats --json" + at);
   ASSERT_EQ(stats.exit, 0) << stats.err;
   auto line = objects(stats.out).at(0);
@@ -281,6 +285,60 @@ TEST(Cli, TrainResumeGenerate) {
   EXPECT_EQ(fusor("generate --checkpoint " + folder.path("c") + " --prompt '3 x'").exit, 64);
   EXPECT_EQ(fusor("generate --checkpoint " + folder.path("c") + " --prompt '3 96'").exit, 1);
   EXPECT_EQ(fusor("generate --checkpoint " + folder.path("c") + " --text hello").exit, 1);
+}
+
+TEST(Cli, WeightsInFp8AreSmallerAndMakeACheckpoint) {
+  TemporaryFolder folder;
+  std::string wide = folder.path("c"), narrow = folder.path("d");
+  ASSERT_EQ(fusor(std::string(kTrain) + "--steps 2 --save " + wide).exit, 0);
+  Ran ran = fusor("generate --device cpu --checkpoint " + wide + " --weights fp8 --save " + narrow);
+  EXPECT_EQ(ran.exit, 0) << ran.err;
+  EXPECT_SAYS(ran.out, "weights of linear layers: 96.0 KiB in FP8, 0.50 of the 192 KiB in bf16");
+  EXPECT_SAYS(ran.out, "checkpoint with these weights in " + narrow);
+  std::string asked = " --device cpu --prompt '3 5 7' --new-tokens 6 --weights fp8 --json --checkpoint ";
+  Ran first = fusor("generate" + asked + wide), second = fusor("generate" + asked + narrow);
+  ASSERT_EQ(second.exit, 0) << second.err;
+  auto one = objects(first.out), two = objects(second.out);
+  EXPECT_EQ(*one[0].getArray("tokens"), *two[0].getArray("tokens"));
+  EXPECT_LE(*two[0].getNumber("weight_bytes"), 0.55 * *two[0].getNumber("weight_bytes_bf16"));
+  EXPECT_EQ(fusor(std::string(kTrain) + "--steps 1 --init " + narrow + "/model.safetensors").exit, 0);
+  EXPECT_SAYS(fusor("explain config:tiny --pipeline infer --precision bf16 --weights fp8 --rule fp8-weights").out,
+              "'head.weight': a head keeps its weight");
+}
+
+TEST(Cli, Fp8RunsSayScalesProductsAndLosses) {
+  Ran ran = fusor(std::string(kTrain) + "--precision fp8 --steps 2 --fp8-stats");
+  ASSERT_EQ(ran.exit, 0) << ran.err;
+  for (const char *part : {"blocks.0.qkv.input           scale ", ", newest amaxes 0 ", "GEMMs of a step: 0 in bf16, ",
+                           "24 in fp8", "blocks.1.fc2.grad_output     clipped 0.000 %, underflow "})
+    EXPECT_SAYS(ran.out, part);
+  ran =
+      fusor(std::string(kTrain) + "--precision fp8 --steps 1 --fp8-stats --fp8-calibrate --fp8-skip-non-finite --json");
+  ASSERT_EQ(ran.exit, 0) << ran.err;
+  EXPECT_SAYS(ran.err, "note: FP8 scales measured on the data of step 1, in bf16");
+  llvm::json::Object last = objects(ran.out).back();
+  EXPECT_EQ(*last.getObject("gemms")->getInteger("fp8"), 24);
+  EXPECT_EQ(last.getObject("fp8_stats")->size(), 24u);
+  EXPECT_TRUE(last.getObject("fp8_stats")->getObject("blocks.0.qkv.input")->getNumber("underflow"));
+  EXPECT_EQ(last.getObject("fp8")->size(), 3u);
+  EXPECT_EQ(last.getObject("fp8")->getObject("blocks.0.qkv.weight")->getArray("amax_history")->size(), 16u);
+  ran = fusor("explain config:tiny --precision fp8 --fp8-select auto --device cpu --rule fp8");
+  ASSERT_EQ(ran.exit, 0) << ran.err;
+  EXPECT_SAYS(ran.err, "note: --fp8-select auto: cpu only emulates FP8");
+  EXPECT_SAYS(ran.out, "fp8: 'blocks.0.qkv': cpu only emulates FP8, which is never faster");
+}
+
+TEST(Cli, DemoTrainsInBf16AndFp8) {
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+  GTEST_SKIP() << "400 steps of `small` take minutes here, and other tests train both";
+#endif
+#endif
+  Ran ran = fusor("demo --device cpu");
+  ASSERT_EQ(ran.exit, 0) << ran.err;
+  for (const char *part :
+       {"final loss ", " (bf16 ", "after 200 steps: loss ", "generated in bf16  ", "generated in FP8 "})
+    EXPECT_SAYS(ran.out, part);
 }
 
 TEST(Cli, CheckRunsEachKernelBesideItsBody) {

@@ -1,7 +1,7 @@
 // FP8 training as `fusor train --precision fp8` does it: Transformer Engine's traces, the update rule to the last slot,
 // and checkpoints.
 #include "frontend/api/fusor.h"
-#include "frontend/api/trainer.h"
+#include "tests/frontend/fp8_runs.h"
 #include "tests/runtime/temporary_folder.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -13,36 +13,11 @@
 namespace {
 using namespace fusor;
 using namespace fusor::frontend;
+using tests::Fp8Outcome, tests::fp8Run, tests::trainFp8;
 
 std::string contentsOf(const std::string &path) {
   auto file = llvm::MemoryBuffer::getFile(path, false, false);
   return file ? (*file)->getBuffer().str() : "<no " + path + ">";
-}
-
-TrainSettings fp8Run(const char *config, int64_t steps) {
-  TrainSettings s;
-  s.config = *nn::configuration(config);
-  s.fp8.emplace();
-  s.device.device = "cpu", s.device.strict = true; // FP8 runs in kernels, not in the reference
-  s.steps = steps, s.batch = 4, s.lr = 1e-3, s.seed = 5;
-  return s;
-}
-
-struct Outcome {
-  std::vector<double> losses;
-  std::vector<std::string> notes;
-  TrainSummary summary;
-};
-Outcome trained(const TrainSettings &settings) {
-  Outcome outcome;
-  auto onStep = [&](const StepReport &r) { outcome.losses.push_back(r.loss); };
-  auto onNote = [&](const llvm::Twine &note) { outcome.notes.push_back(note.str()); };
-  auto summary = train(settings, {.step = onStep, .note = onNote});
-  if (!summary)
-    ADD_FAILURE() << llvm::toString(summary.takeError());
-  else
-    outcome.summary = *summary;
-  return outcome;
 }
 
 struct TensorTrace {
@@ -146,7 +121,7 @@ TEST_P(Fp8Reference, FollowsTransformerEngine) {
   if (*recipe.getString("amax_compute_algo") == "most_recent") s.fp8->amaxAlgo = passes::AmaxAlgo::mostRecent;
   s.initFile = folder + "/init.safetensors", s.tokensFile = folder + "/tokens.npy";
   s.fp8Trace = temporary.path("trace.jsonl");
-  Outcome outcome = trained(s);
+  Fp8Outcome outcome = trainFp8(s);
   auto losses = numbers(*trace.getArray("losses_te_fp8"));
   ASSERT_EQ(outcome.losses.size(), losses.size());
   for (size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(outcome.losses[i], losses[i], 1e-2) << "step " << i + 1;
@@ -185,7 +160,7 @@ TEST(Fp8, EveryRecipeFollowsTheRule) {
         SCOPED_TRACE(llvm::formatv("history {0}, margin {1}, {2}", history, s.fp8->margin,
                                    format == passes::Fp8Format::hybrid ? "hybrid" : "e4m3")
                          .str());
-        Outcome outcome = trained(s);
+        Fp8Outcome outcome = trainFp8(s);
         auto steps = readTrace(s.fp8Trace);
         ASSERT_EQ(steps.size(), 6u);
         EXPECT_EQ(steps[0].size(), 24u);
@@ -200,7 +175,7 @@ TEST(Fp8, AccumulationMergesAmaxes) {
   TrainSettings whole = fp8Run("tiny", 1), parts = whole;
   whole.fp8Trace = temporary.path("whole.jsonl");
   parts.accumulate = 2, parts.fp8Trace = temporary.path("parts.jsonl");
-  trained(whole), trained(parts);
+  trainFp8(whole), trainFp8(parts);
   auto once = readTrace(whole.fp8Trace), twice = readTrace(parts.fp8Trace);
   ASSERT_EQ(once.size(), 1u);
   ASSERT_EQ(twice.size(), 1u);
@@ -215,11 +190,11 @@ TEST(Fp8, AccumulationMergesAmaxes) {
 TEST(Fp8, WeightGradientsMayStayInBf16) {
   TrainSettings s = fp8Run("tiny", 2);
   s.fp8->wgrad = false;
-  Outcome outcome = trained(s);
+  Fp8Outcome outcome = trainFp8(s);
   EXPECT_EQ(outcome.summary.gemms.at("fp8"), 16);
   EXPECT_EQ(outcome.summary.gemms.at("bf16"), 8);
   s.fp8->wgrad = true, s.fp8->select = "blocks.0";
-  outcome = trained(s);
+  outcome = trainFp8(s);
   EXPECT_EQ(outcome.summary.gemms.at("fp8"), 12);
   EXPECT_EQ(outcome.summary.gemms.at("bf16"), 12);
 }
@@ -228,12 +203,12 @@ TEST(Fp8, AResumedRunHasTheSameBits) {
   TemporaryFolder folder;
   TrainSettings whole = fp8Run("tiny", 6);
   whole.saveFolder = folder.path("whole");
-  Outcome once = trained(whole);
+  Fp8Outcome once = trainFp8(whole);
   TrainSettings part = whole;
   part.steps = 3, part.saveFolder = folder.path("part");
-  trained(part);
+  trainFp8(part);
   part.steps = 6, part.resumeFolder = part.saveFolder;
-  Outcome resumed = trained(part);
+  Fp8Outcome resumed = trainFp8(part);
   EXPECT_TRUE(resumed.notes.empty());
   EXPECT_EQ(resumed.losses, std::vector<double>(once.losses.begin() + 3, once.losses.end()));
   for (const char *file : {"/model.safetensors", "/optimizer.safetensors", "/fp8.safetensors", "/checkpoint.json"})
@@ -247,10 +222,11 @@ TEST(Fp8, AResumedRunHasTheSameBits) {
 
   llvm::sys::fs::remove(part.saveFolder + "/fp8.safetensors");
   part.fp8->amaxHistory = 16;
-  Outcome calibrating = trained(part);
+  Fp8Outcome calibrating = trainFp8(part);
   ASSERT_EQ(calibrating.notes.size(), 1u) << llvm::join(calibrating.notes, "\n");
   EXPECT_EQ(calibrating.notes[0],
-            "the checkpoint has no FP8 state: scales start at 1, and each step calibrates them from its amaxes");
+            "the checkpoint has no FP8 state: scales start at 1, and each step calibrates them from its amaxes; "
+            "--fp8-calibrate measures them before the first step");
 }
 
 TEST(Fp8, ARecipeThatMakesNoSenseIsRefused) {

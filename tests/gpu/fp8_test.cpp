@@ -1,7 +1,9 @@
 // FP8 on tensor cores: products by cuBLASLt against float64 of the dequantised operands, and training with them.
 #include "frontend/text/parser.h"
-#include "tests/gpu/support.h"
+#include "tests/gpu/tiny.h"
+#include "tests/support/fp8_definition.h"
 #include <cmath>
+#include <cstring>
 #include <gtest/gtest.h>
 #include <random>
 
@@ -14,10 +16,6 @@ namespace {
 #define NEED_FP8()                                                                                                     \
   if (std::string why = whyNoGpu(); !why.empty()) GTEST_SKIP() << why;                                                 \
   if (!gpuTarget().hasFp8) GTEST_SKIP() << "the GPU has no FP8 tensor cores"
-#define PROGRAM(name, expected)                                                                                        \
-  auto name##Or = expected;                                                                                            \
-  ASSERT_TRUE(bool(name##Or)) << llvm::toString(name##Or.takeError());                                                 \
-  Program &name = **name##Or
 
 // y[M, N] = x[M, K] * w[N, K]^T * sx * sw (+ b): rows of x, or its columns, are the symbol B.
 struct Product {
@@ -152,17 +150,8 @@ TEST(Fp8Products, OtherSizesRunAsOwnKernels) {
   }
 }
 
-nn::GptConfig tiny() { return *nn::configuration("tiny"); }
-
 llvm::Expected<std::unique_ptr<Program>> fp8Training(const ir::Target &target, CompileOptions options = {}) {
   return trainingProgram(tiny(), ir::DType::bf16, target, std::move(options), true);
-}
-
-float step(Program &program, int64_t batch, int64_t number) {
-  auto loss = trainStep(program, tiny(), batch, number);
-  if (loss) return *loss;
-  ADD_FAILURE() << llvm::toString(loss.takeError());
-  return -1;
 }
 
 TEST(Fp8Training, EveryKernelComputesItsBody) {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # On a machine with a GPU that has none of the build's tools: everything about this checkout's binaries that needs one.
 #   here:   sh tests/gpu/carry.sh build          strips the binaries into .carry/
-#   there:  sh tests/gpu/on_device.sh [correct|time|profile|bench|generation|caches|all]      with .carry carried; reports go to $OUT
+#   there:  sh tests/gpu/on_device.sh [correct|time|profile|bench|fp8|generation|caches|all]  with .carry carried; reports go to $OUT
 # A watchdog ends each part, so that a hang costs one part and not the whole call.
 set -u
 what=${1:-all}
@@ -69,6 +69,31 @@ bench() {
   done
 }
 
+# FP8 by cuBLASLt: its tests, the reference cases against Transformer Engine, steps beside bf16 in one process, a table of kernels.
+fp8() {
+  LINES_SHOWN=30 part gpu_tests_fp8 120 $bin/fusor_tests_gpu --gtest_brief=1 --gtest_filter='Fp8*'
+  for case in "minigpt_small 16 max" "minigpt_recent 1 most_recent"; do
+    set -- $case
+    part train_$1_fp8 60 $bin/fusor train --device cuda --precision fp8 --config small --strict --json --init $reference/$1/init.safetensors \
+      --tokens $reference/$1/tokens.npy --fp8-format hybrid --amax-history $2 --amax-algo $3 --fp8-trace $out/$1.fp8.json
+  done
+  python3 - "$out" $reference <<'PY'
+import json, sys
+out, reference = sys.argv[1:]
+for case in ('minigpt_small', 'minigpt_recent'):
+    want = json.load(open(f'{reference}/{case}/trace.json'))['losses_te_fp8']
+    rows = (json.loads(line) for line in open(f'{out}/train_{case}_fp8.txt', errors='replace') if line.startswith('{'))
+    got = [row['loss'] for row in rows if 'step' in row and 'loss' in row]
+    worst = max((abs(a - b) for a, b in zip(got, want)), default=float('nan'))
+    print(f'{case} fp8: {len(got)} steps, largest |loss - losses_te_fp8| {worst:.2e}, bound 1e-2:', 'ok' if len(got) == len(want) and worst <= 1e-2 else 'FAILED')
+PY
+  part train_seed_fp8 60 $bin/fusor train --device cuda --config seed --precision fp8 --steps 60 --batch 16 --quiet --save /tmp/fusor-seed-fp8
+  for config in seed scaled gpt2; do
+    part bench_$config 100 $bin/fusor bench train --device cuda --config $config --precision bf16,fp8 --batch 32 --json
+  done
+  LINES_SHOWN=60 part profile_seed_fp8 60 $bin/fusor bench train --device cuda --config seed --precision fp8 --batch 32 --profile
+}
+
 generation() {
   part train_for_generation 150 $bin/fusor train --device cuda --config seed --precision bf16 --steps 60 --batch 16 --quiet --save /tmp/fusor-seed
   for flag in "" --no-kv-cache; do
@@ -95,10 +120,11 @@ correct) correct ;;
 time) time_it ;;
 profile) profile ;;
 bench) bench ;;
+fp8) fp8 ;;
 generation) generation ;;
 caches) caches ;;
-all) correct; time_it; profile; bench; generation; caches ;;
-*) echo "on_device.sh: correct, time, profile, bench, generation, caches or all, is '$what'" >&2; exit 2 ;;
+all) correct; time_it; profile; bench; fp8; generation; caches ;;
+*) echo "on_device.sh: correct, time, profile, bench, fp8, generation, caches or all, is '$what'" >&2; exit 2 ;;
 esac
 for file in "$out"/*.txt; do echo "==== $file"; head -c 2000000 "$file"; done >"$report"
 exit $status

@@ -25,7 +25,6 @@ inline llvm::Expected<std::unique_ptr<runtime::Program>> trainingProgram(const n
   passOptions.optimizer.lr = 1e-3;
   if (fp8) passOptions.fp8.emplace();
   passOptions.target.hasCublasLt &= !options.ownGemm;
-  passOptions.fp8Tn = target.hasFp8 && passOptions.target.hasCublasLt;
   passes::PassContext context(passOptions);
   if (auto error = passes::runPipeline(*module, passes::PipelineKind::train, context)) return error;
   auto program = runtime::compile(std::move(module), target, std::move(options));

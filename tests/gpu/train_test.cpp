@@ -1,4 +1,4 @@
-#include "tests/gpu/support.h"
+#include "tests/gpu/tiny.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <gtest/gtest.h>
@@ -11,21 +11,6 @@ namespace {
 
 #define NEED_GPU()                                                                                                     \
   if (std::string why = whyNoGpu(); !why.empty()) GTEST_SKIP() << why
-#define PROGRAM(name, expected)                                                                                        \
-  auto name##Or = expected;                                                                                            \
-  ASSERT_TRUE(bool(name##Or)) << llvm::toString(name##Or.takeError());                                                 \
-  Program &name = **name##Or
-
-nn::GptConfig tiny() { return *nn::configuration("tiny"); }
-
-float step(Program &program, int64_t batch, int64_t number) {
-  auto loss = trainStep(program, tiny(), batch, number);
-  if (!loss) {
-    ADD_FAILURE() << llvm::toString(loss.takeError());
-    return -1;
-  }
-  return *loss;
-}
 
 std::vector<char> everything(Program &program) {
   std::vector<char> all;

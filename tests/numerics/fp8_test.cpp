@@ -159,4 +159,84 @@ TEST(AmaxUpdate, NoFiniteMaximumKeepsTheScale) {
       << "an infinite scale becomes the largest";
 }
 
+// ..._finite: an infinite amax counts as 0, and does not stay in the slot that is being collected, nor count in a
+// history that has one.
+TEST(AmaxUpdate, OfFiniteAmaxesAlone) {
+  Attrs largest{{"algo", std::string("max_finite")}}, newest{{"algo", std::string("most_recent_finite")}};
+  for (const Attrs &attrs : {largest, newest})
+    for (double amax : {kInf, kNaN}) {
+      Updated u = update({kInf, 1, 2, 3}, 5, amax, attrs);
+      EXPECT_EQ(u.history, (std::vector<double>{0, 1, 2, 3}));
+      EXPECT_EQ(u.scale, 5);
+      EXPECT_EQ(u.inverse, 1.0f / 5.0f);
+    }
+  EXPECT_EQ(update({0, kInf, 2, 3}, 5, 4, largest).scale, 112);
+  EXPECT_EQ(update({0, kInf, 2, 3}, 5, 4).scale, 5) << "Transformer Engine waits until it has rolled off";
+  EXPECT_EQ(update({0, 1, 2, 8}, 3, 4, largest).history, (std::vector<double>{0, 2, 8, 4}));
+  EXPECT_EQ(update({0, 1, 2, 8}, 3, 4, largest).scale, 56);
+  EXPECT_EQ(update({0, 1, 2, 8}, 3, 4, newest).scale, 112);
+  EXPECT_EQ(update({7, 1}, 3, 0, largest).history, (std::vector<double>{7, 1})) << "an amax of 0 changes nothing";
+}
+
+// Whatever tensors a run meets, a scale is never 0, infinite or NaN, and slot 0 is 0 after an update.
+TEST(AmaxUpdate, ScalesStayFiniteAndPositive) {
+  constexpr float kMost = std::numeric_limits<float>::max(), kLeast = std::numeric_limits<float>::denorm_min();
+  const double amaxes[] = {0,   kInf, kNaN, kMost, kLeast, 1e-40, 1e-30, std::numeric_limits<float>::min(),
+                           3.5, 448,  57344};
+  uint32_t random = 1;
+  for (const char *algo : {"max", "most_recent", "max_finite", "most_recent_finite"})
+    for (DType dtype : {DType::f8e4m3, DType::f8e5m2})
+      for (int64_t margin : {0, 3, 30})
+        for (size_t length : {1, 2, 5}) {
+          Attrs attrs{{"algo", std::string(algo)}, {"dtype", dtype}, {"margin", margin}};
+          Updated u{std::vector<double>(length, 0.0), 1, 1};
+          for (int step = 0; step < 24; ++step) {
+            random = random * 1664525u + 1013904223u;
+            double amax = amaxes[(random >> 8) % std::size(amaxes)], before = u.scale;
+            u = update(u.history, u.scale, amax, attrs);
+            ASSERT_TRUE(std::isfinite(u.scale) && u.scale > 0) << algo << " " << amax << " after " << before;
+            ASSERT_EQ(u.history[0], 0);
+            ASSERT_EQ(u.history.size(), length);
+            if (amax == 0) {
+              ASSERT_EQ(u.scale, before);
+            }
+          }
+        }
+}
+
+// Tensors of nothing but zeros, NaN, infinities or tiny numbers: what quantize gives, and the update behind it.
+TEST(Quantize, TensorsAtTheEdge) {
+  constexpr double kLeast = std::numeric_limits<float>::denorm_min();
+  struct Edge {
+    std::vector<double> x;
+    double amax, scale; // the next scale, from 8
+  };
+  for (const Edge &edge : {Edge{{0, -0.0, 0, 0}, 0, 8},
+                           {{kNaN, kNaN, kNaN, kNaN}, 0, 8},
+                           {{kInf, 1, -kInf, kNaN}, kInf, 8},
+                           {{kLeast, -kLeast, 0, 0}, kLeast, std::numeric_limits<float>::max()},
+                           {{1e-30, -2e-30, kNaN, 0}, 2e-30f, 448 / 2e-30f},
+                           {{}, 0, 8}}) {
+    auto size = static_cast<int64_t>(edge.x.size());
+    auto out = run({tensor(DType::f32, {size}, edge.x), scalar(8), tensor(DType::f32, {3}, {0, 0, 0})},
+                   [](Builder &b, llvm::ArrayRef<Value> in) {
+                     Op *q = b.make("quantize", {in[0], in[1]});
+                     Op *next = b.make("amax_update", {in[2], in[1], q->result(1)});
+                     return std::vector<Value>{q->result(0), q->result(1), next->result(0), next->result(1)};
+                   });
+    EXPECT_EQ(static_cast<float>(out[1].data[0]), static_cast<float>(edge.amax));
+    EXPECT_EQ(static_cast<float>(out[3].data[0]), static_cast<float>(edge.scale));
+    for (size_t i = 0; i < edge.x.size(); ++i) {
+      EXPECT_EQ(std::isnan(out[0].data[i]), std::isnan(edge.x[i]));
+      EXPECT_FALSE(std::fabs(out[0].data[i]) > 448);
+      if (std::isinf(edge.x[i])) {
+        EXPECT_EQ(out[0].data[i], std::copysign(448, edge.x[i]));
+      }
+    }
+    if (edge.amax == 0) {
+      EXPECT_EQ(out[2].data, (std::vector<double>{0, 0, 0}));
+    }
+  }
+}
+
 } // namespace

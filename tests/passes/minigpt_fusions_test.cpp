@@ -23,8 +23,9 @@ Fused trainStep(int64_t layers, ir::DType precision, Fp8 fp8 = Fp8::no) {
   options.precision = precision;
   if (fp8 == Fp8::library) {
     options.fp8.emplace();
-    options.fp8Tn = options.target.hasFp8 = options.target.hasCublasLt = true;
+    options.target.hasFp8 = options.target.hasCublasLt = true;
     options.target.kind = ir::DeviceKind::cuda, options.target.tier = ir::ArchTier::sm90a;
+    options.disabledRules.insert("fp8-split"); // what it adds at the peak: fp8_split_test.cpp
   }
   passes::PassContext context(options);
   EXPECT_SUCCESS(passes::runPipeline(*fused.module, passes::PipelineKind::train, context));
@@ -74,14 +75,20 @@ TEST(MiniGptFusions, AreTheExpectedOnes) {
   EXPECT_EQ(fused.bare, 0u);
 }
 
+// But for one: attention's result waits in bf16 for its gradient anyway, and is quantised again for proj's weight
+// gradient, transposed, instead of waiting in FP8 too (passes/recompute).
 TEST(MiniGptFusions, NoKernelOnlyCopiesOrTransposes) {
   for (auto [precision, fp8] :
        {std::pair{ir::DType::f32, Fp8::no}, {ir::DType::bf16, Fp8::no}, {ir::DType::bf16, Fp8::library}}) {
     Fused fused = trainStep(2, precision, fp8);
+    unsigned again = 0;
     for (const ir::Op &op : fused.module->function("train_step")->block().ops()) {
-      if (!op.is("fusion")) continue;
-      EXPECT_FALSE(onlyMoves(op)) << ir::name(precision).str() << " @" << op.attr<std::string>("name");
+      if (!op.is("fusion") || !onlyMoves(op)) continue;
+      EXPECT_EQ(op.attr<std::string>("name"), "fp8_cast_transpose") << ir::name(precision).str();
+      EXPECT_TRUE(op.operand(0u).name().endswith(".attention")) << op.operand(0u).name().str();
+      ++again;
     }
+    EXPECT_EQ(again, fp8 == Fp8::library ? 2u : 0u);
   }
 }
 
@@ -102,7 +109,7 @@ TEST(MiniGptFusions, EveryLayerAddsTheSameNineteenKernels) {
 // only result. Those of its four weights come with AdamW, whose kernel all layers share.
 TEST(MiniGptFusions, WhoQuantisesTransposes) {
   Fused two = trainStep(2, ir::DType::bf16, Fp8::library), three = trainStep(3, ir::DType::bf16, Fp8::library);
-  EXPECT_EQ(total(three) - total(two), 20u);
+  EXPECT_EQ(total(three) - total(two), 21u);
   EXPECT_EQ(two.bare, 0u);
   unsigned transposes = 0;
   for (const ir::Op &op : two.module->function("train_step")->block().ops()) {

@@ -1,6 +1,6 @@
 // Runs tests/passes/*.fir: "// RUN: fusor opt --passes=a,b [--precision=bf16] [--disable-rule=R] [--fuel=N]
 // [--fp8=all|REGEX]
-// [--fp8-format=e4m3] [--fp8-tn=on] ...".
+// [--fp8-format=e4m3] [--fp8-tn=on] [--weights=fp8] ...".
 #include "frontend/text/parser.h"
 #include "ir/ops/op_def.h"
 #include "passes/pipeline.h"
@@ -23,7 +23,8 @@ llvm::Expected<std::string> runPassCase(const tests::FirRun &run) {
     options.fp8.emplace().select = select.str();
     if (run.value("--fp8-format") == "e4m3") options.fp8->format = passes::Fp8Format::e4m3;
   }
-  options.fp8Tn = run.value("--fp8-tn") == "on";
+  options.fp8Weights = run.value("--weights") == "fp8";
+  options.target.hasFp8 = options.target.hasCublasLt = run.value("--fp8-tn") == "on";
   passes::PassContext context(options);
   llvm::SmallVector<llvm::StringRef, 4> names;
   run.value("--passes").split(names, ',');

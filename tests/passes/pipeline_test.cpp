@@ -81,7 +81,7 @@ TEST(PipelineFp8, TransposedProductsAreTheSame) {
   auto plain = transformer(), turned = transformer();
   passes::PassContext plainContext(options);
   ASSERT_FALSE(passes::runPipeline(*plain, passes::PipelineKind::train, plainContext));
-  options.fp8Tn = true;
+  options.target.hasFp8 = options.target.hasCublasLt = true;
   passes::PassContext context(options);
   ASSERT_FALSE(passes::runPipeline(*turned, passes::PipelineKind::train, context));
   ir::RefState state = initialState(*plain);

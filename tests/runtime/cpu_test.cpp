@@ -46,6 +46,23 @@ func @main(%x: DT[B], %y: DT[B]) -> DT[B], f32[] {
         {"f32", "bf16"}, {0, 1, 4097, 50000});
 }
 
+// FP8 results in both orders from one loop.
+TEST(CpuLoops, TransposedResults) {
+  for (const char *op : {"%y = gelu %x {form = tanh}", "%y = softmax %x"})
+    sweep(replaced(R"(
+dim B in 0..4096
+func @main(%x: DT[B, 3, 31], %s: f32[]) -> f8e4m3[B, 3, 31], f8e4m3[31, 3*B], f32[] {
+  OP
+  %q = fp8_cast %y, %s
+  %m = reshape %q {shape = [3*B, 31]}
+  %t = transpose %m {perm = [1, 0]}
+  %a = amax %y
+  return %q, %t, %a
+})",
+                   "OP", op),
+          {"f32", "bf16"}, {1, 7, 130});
+}
+
 TEST(CpuLoops, IntegersAndConditions) {
   sweep(R"(
 dim B in 0..4096

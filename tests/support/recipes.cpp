@@ -358,7 +358,7 @@ Recipes amaxUpdate() {
   Recipes all;
   constexpr double kInf = std::numeric_limits<double>::infinity();
   for (double amax : {0.0, 1.5, 1e-30, kInf, std::numeric_limits<double>::quiet_NaN()})
-    for (const char *algo : {"max", "most_recent"})
+    for (const char *algo : {"max", "most_recent", "max_finite", "most_recent_finite"})
       all.push_back({{{.shape = {16}, .dtype = DType::f32, .low = 0, .high = 3}, scalar(2), scalar(amax)},
                      {{"algo", std::string(algo)}, {"margin", kI}}});
   all.push_back(

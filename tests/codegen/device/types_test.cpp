@@ -1,6 +1,7 @@
 // types.cuh, exhaustively: every bf16, f16 and fp8 pattern decoded; encoding at, around and between all of them.
 #include "tests/codegen/device/nvrtc.h"
 #include "tests/codegen/device/support.h"
+#include "tests/support/fp8_definition.h"
 #include "llvm/ADT/STLExtras.h"
 #include "gtest/gtest.h"
 
@@ -104,6 +105,21 @@ TEST(Types, Bf16Exhaustively) { checkFormat<uint16_t>("bf16", kBf16); }
 TEST(Types, F16Exhaustively) { checkFormat<uint16_t>("f16", kF16); }
 TEST(Types, F8E4M3Exhaustively) { checkFormat<uint8_t>("f8e4m3", kE4M3); }
 TEST(Types, F8E5M2Exhaustively) { checkFormat<uint8_t>("f8e5m2", kE5M2); }
+
+TEST(Types, Fp8OfEveryBf16PatternAndAMillionFloats) {
+  for (bool isE5m2 : {false, true}) {
+    fusor::tests::Fp8Definition definition(isE5m2);
+    EXPECT_EQ(definition.largest(), isE5m2 ? 57344 : 448);
+    for (const std::vector<float> &values : {fusor::tests::everyBf16(), fusor::tests::sampledF32()}) {
+      std::vector<uint8_t> codes = encodeOnDevice<uint8_t>(isE5m2 ? "encode_f8e5m2" : "encode_f8e4m3", values);
+      int wrong = 0;
+      for (size_t i = 0; i < values.size(); ++i)
+        if (!definition.is(codes[i], values[i]) && ++wrong < 10)
+          ADD_FAILURE() << values[i] << " is " << +codes[i] << ", not " << +definition.encoded(values[i]);
+      EXPECT_EQ(wrong, 0);
+    }
+  }
+}
 
 TEST(Types, LargestValuesAreTheKnownOnes) { // the enumeration in support.h itself
   EXPECT_EQ(kE4M3.magnitude(kE4M3.largestFinite()), 448);

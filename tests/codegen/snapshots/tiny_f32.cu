@@ -272,13 +272,12 @@ linear__f32_32_96(const float *__restrict__ ln_f, const float *__restrict__ head
 // cross_entropy__f32_rows   (row kernel)
 //   %loss, %cross_entropy, %cross_entropy2 = cross_entropy %logits, %targets : f32[], f32[B, 32, 1], f32[]
 // 1 op -> several kernels, this is step 'rows'; reads logits targets, writes loss; saves 1 passes over [B, 32, 1].
-// grid = ceil(32*B / 16), block = 128, a warp a row, 4 rows one after another; the row stays in registers
+// grid = min(ceil(32*B / 4), 2048), block = 128, a warp a row, one after another; the row stays in registers
 extern "C" __global__ void __launch_bounds__(128)
 cross_entropy__f32_rows(const float *__restrict__ logits, const i32 *__restrict__ targets, float *__restrict__ partials2, float *__restrict__ partials3, i64 B) {
   const i64 chunk = blockIdx.x;
   const int warp = threadIdx.x / 32, thread = threadIdx.x % 32; // a warp a row
-  const i64 firstRow = chunk * 16;
-  const i64 endRow = firstRow + 16 < (32 * B) ? firstRow + 16 : (32 * B);
+  const i64 firstRow = (32 * B) * chunk / gridDim.x, endRow = (32 * B) * (chunk + 1) / gridDim.x;
   float sum_sum = Sum::identity<float>();
   float sum_sum2 = Sum::identity<float>();
   for (i64 row = firstRow + warp; row < endRow; row += 4) {
@@ -345,12 +344,12 @@ cross_entropy__f32_rows(const float *__restrict__ logits, const i32 *__restrict_
 // cross_entropy__f32_finish   (row kernel)
 //   %loss, %cross_entropy, %cross_entropy2 = cross_entropy %logits, %targets : f32[], f32[B, 32, 1], f32[]
 // 1 op -> several kernels, this is step 'finish'; reads logits targets, writes loss; saves 1 passes over [B, 32, 1].
-// grid = 1, block = 512, adds ceil(32*B / 16) partial results
+// grid = 1, block = 512, adds min(ceil(32*B / 4), 2048) partial results
 extern "C" __global__ void __launch_bounds__(512, 2)
 cross_entropy__f32_finish(float *__restrict__ loss, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
   // the sums: barriers inside, so for all threads
-  const float sum = scalarTotal<Sum>(partials2, (((32 * B) + 15) / 16));        // f32[]
-  const float sum2 = scalarTotal<Sum>(partials3, (((32 * B) + 15) / 16));       // f32[]
+  const float sum = scalarTotal<Sum>(partials2, ((((32 * B) + 3) / 4) < 2048 ? (((32 * B) + 3) / 4) : 2048));  // f32[]
+  const float sum2 = scalarTotal<Sum>(partials3, ((((32 * B) + 3) / 4) < 2048 ? (((32 * B) + 3) / 4) : 2048));  // f32[]
   const float max = math::maximum(sum2, 1.0f);                                  // f32[]
   const float div = sum / max;                                                  // f32[]
   if (blockIdx.x == 0 && threadIdx.x == 0) {
@@ -567,13 +566,12 @@ linear_gelu__f32_32_256_v2(const float *__restrict__ ln2, const float *__restric
 // cross_entropy__f32_rows_v2   (row kernel)
 //   %loss, %cross_entropy, %cross_entropy2 = cross_entropy %logits, %targets : f32[], f32[B, 32, 1], f32[]
 // 1 op -> several kernels, this is step 'rows'; reads logits targets, writes loss cross_entropy cross_entropy2.
-// grid = ceil(32*B / 16), block = 128, a warp a row, 4 rows one after another; the row stays in registers
+// grid = min(ceil(32*B / 4), 2048), block = 128, a warp a row, one after another; the row stays in registers
 extern "C" __global__ void __launch_bounds__(128)
 cross_entropy__f32_rows_v2(const float *__restrict__ logits, const i32 *__restrict__ targets, float *__restrict__ cross_entropy, float *__restrict__ partials2, float *__restrict__ partials3, i64 B) {
   const i64 chunk = blockIdx.x;
   const int warp = threadIdx.x / 32, thread = threadIdx.x % 32; // a warp a row
-  const i64 firstRow = chunk * 16;
-  const i64 endRow = firstRow + 16 < (32 * B) ? firstRow + 16 : (32 * B);
+  const i64 firstRow = (32 * B) * chunk / gridDim.x, endRow = (32 * B) * (chunk + 1) / gridDim.x;
   float sum_sum = Sum::identity<float>();
   float sum_sum2 = Sum::identity<float>();
   for (i64 row = firstRow + warp; row < endRow; row += 4) {
@@ -644,12 +642,12 @@ cross_entropy__f32_rows_v2(const float *__restrict__ logits, const i32 *__restri
 // cross_entropy__f32_finish_v2   (row kernel)
 //   %loss, %cross_entropy, %cross_entropy2 = cross_entropy %logits, %targets : f32[], f32[B, 32, 1], f32[]
 // 1 op -> several kernels, this is step 'finish'; reads logits targets, writes loss cross_entropy cross_entropy2.
-// grid = 1, block = 512, adds ceil(32*B / 16) partial results
+// grid = 1, block = 512, adds min(ceil(32*B / 4), 2048) partial results
 extern "C" __global__ void __launch_bounds__(512, 2)
 cross_entropy__f32_finish_v2(float *__restrict__ loss, float *__restrict__ cross_entropy2, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
   // the sums: barriers inside, so for all threads
-  const float sum = scalarTotal<Sum>(partials2, (((32 * B) + 15) / 16));        // f32[]
-  const float sum2 = scalarTotal<Sum>(partials3, (((32 * B) + 15) / 16));       // f32[]
+  const float sum = scalarTotal<Sum>(partials2, ((((32 * B) + 3) / 4) < 2048 ? (((32 * B) + 3) / 4) : 2048));  // f32[]
+  const float sum2 = scalarTotal<Sum>(partials3, ((((32 * B) + 3) / 4) < 2048 ? (((32 * B) + 3) / 4) : 2048));  // f32[]
   const float max = math::maximum(sum2, 1.0f);                                  // f32[]
   const float div = sum / max;                                                  // f32[]
   if (blockIdx.x == 0 && threadIdx.x == 0) {

@@ -1,6 +1,7 @@
 // CudaProgram on the fake GPU: a training step whose kernels run in the emulator, against the CPU's program.
 #include "frontend/api/checkpoint.h"
 #include "frontend/api/errors.h"
+#include "frontend/api/fp8_weights.h"
 #include "frontend/text/parser.h"
 #include "ir/reference/initial_values.h"
 #include "passes/pipeline.h"
@@ -44,7 +45,7 @@ func @forward(%x: f32[B, 6], %t: i32[B]) -> f32[] {
 )";
 
 std::unique_ptr<ir::Module> compiled(llvm::StringRef text, passes::PipelineKind kind,
-                                     ir::DType precision = ir::DType::f32) {
+                                     ir::DType precision = ir::DType::f32, bool fp8Weights = false) {
   auto module = frontend::parseModule(text, "test.fir");
   if (!module) {
     ADD_FAILURE() << llvm::toString(module.takeError());
@@ -54,6 +55,7 @@ std::unique_ptr<ir::Module> compiled(llvm::StringRef text, passes::PipelineKind 
   options.optimizer.lr = 0.05;
   options.precision = precision;
   options.wideHeadBelow = 0;
+  options.fp8Weights = fp8Weights;
   passes::PassContext context(options);
   if (auto error = passes::runPipeline(**module, kind, context)) ADD_FAILURE() << llvm::toString(std::move(error));
   return std::move(*module);
@@ -190,9 +192,8 @@ std::unique_ptr<ir::Module> fp8Compiled(const ir::Target &target, const char *wi
   passes::PassOptions options;
   options.optimizer.lr = 0.05;
   options.precision = ir::DType::bf16, options.wideHeadBelow = 0;
-  options.fp8.emplace();
+  options.fp8.emplace().select = "."; // the last layer too, though its result goes to nothing but a loss
   options.target = target;
-  options.fp8Tn = target.hasFp8;
   passes::PassContext context(options);
   if (auto error = passes::runPipeline(*module, passes::PipelineKind::train, context))
     ADD_FAILURE() << llvm::toString(std::move(error));
@@ -340,7 +341,8 @@ TEST(CudaProgram, KernelsComeFromTheCache) {
   EXPECT_EQ(step(first, 3, "forward"), step(second, 3, "forward"));
 }
 
-// A training loop that reads each loss one step late, with a learning rate that changes each step.
+// A training loop that reads each loss one step late, with a learning rate that changes each step; its inputs are
+// copied, or made where they are uploaded from.
 TEST(CudaProgram, StartsStepsAheadOfTheirResults) {
   FakeGpu gpu;
   {
@@ -361,8 +363,13 @@ TEST(CudaProgram, StartsStepsAheadOfTheirResults) {
       expectedCpu.push_back(step(cpu, sizes[i]));
     }
     // Read a step late, and after all have started: more are unread than there is pinned memory for.
-    for (auto [program, losses, late] :
-         {std::tuple{&ahead, &expected, 1}, {&ahead, &expected, 5}, {&cpu, &expectedCpu, 1}, {&cpu, &expectedCpu, 5}}) {
+    for (auto [program, losses, late, stages] : {std::tuple{&ahead, &expected, 1, false},
+                                                 {&ahead, &expected, 5, false},
+                                                 {&ahead, &expected, 1, true},
+                                                 {&ahead, &expected, 5, true},
+                                                 {&cpu, &expectedCpu, 1, false},
+                                                 {&cpu, &expectedCpu, 5, true}}) {
+      int staged = 0;
       if (auto error = program->initialize(3)) FAIL() << llvm::toString(std::move(error));
       std::vector<unsigned> started;
       int first = gpu.calls.size();
@@ -376,13 +383,21 @@ TEST(CudaProgram, StartsStepsAheadOfTheirResults) {
       for (int i = 0; i < 6; ++i) {
         setRate(*program, i);
         Batch batch(sizes[i]);
-        started.push_back(llvm::cantFail(program->start("train_step", batch.inputs())));
+        auto inputs = batch.inputs();
+        if (stages) llvm::cantFail(program->stage("train_step", inputs));
+        if (inputs[0].data != batch.x.data()) {
+          ++staged;
+          llvm::copy(batch.x, inputs[0].elementsOf<float>().begin());
+          llvm::copy(batch.t, inputs[1].elementsOf<int32_t>().begin());
+        }
+        started.push_back(llvm::cantFail(program->start("train_step", inputs)));
         std::fill(batch.x.begin(), batch.x.end(), 1e30f); // the inputs' memory is the caller's again
         if (i >= late) read(started[i - late]);
       }
       EXPECT_LE(first, static_cast<int>(gpu.calls.size()));
       for (int i = 6 - late; i < 6; ++i) read(started[i]);
       EXPECT_EQ(got, *losses);
+      EXPECT_EQ(staged, stages && program == &ahead ? 2 : 0); // the steps like the one before
       auto twice = program->finish(started.back(), {});
       EXPECT_NE(llvm::toString(std::move(twice)).find("was not started, or has been finished"), std::string::npos);
     }
@@ -544,6 +559,24 @@ TEST(CudaProgram, OutOfMemoryNamesThePlanAndWhatLowersIt) {
   EXPECT_EQ(gpu.openHandles, 0);
 }
 
+// Copies of weights that are gone are still among what a function once read.
+TEST(CudaProgram, WeightsInFp8AreMadeWideRightBeforeTheirProduct) {
+  FakeGpu gpu;
+  {
+    auto kind = passes::PipelineKind::infer;
+    PROGRAM(cpu, compile(compiled(kModel, kind, ir::DType::bf16, true), ir::Target{}, {}));
+    PROGRAM(device, onFakeGpu(gpu, compiled(kModel, kind, ir::DType::bf16, true)));
+    llvm::cantFail(frontend::initializeFp8Weights(cpu, 5));
+    llvm::cantFail(frontend::initializeFp8Weights(device, 5));
+    EXPECT_GT(llvm::cantFail(frontend::fp8WeightBytes(device)).fp8, 0);
+    EXPECT_EQ(device.module().persistent("w1")->type.dtype, ir::DType::f8e4m3);
+    EXPECT_EQ(device.module().persistent("w2")->type.dtype, ir::DType::f32) << "a head";
+    for (int i = 0; i < 3; ++i) EXPECT_NEAR(step(device, 5, "forward"), step(cpu, 5, "forward"), 1e-4);
+    EXPECT_TRUE(device.fallbacks().empty());
+  }
+  EXPECT_EQ(gpu.openHandles, 0);
+}
+
 // A device that is gone: one error, nothing hangs or leaks, and a checkpoint that was there stays.
 TEST(CudaProgram, ALostDeviceIsReportedOnce) {
   FakeGpu gpu;
@@ -568,7 +601,7 @@ TEST(CudaProgram, ALostDeviceIsReportedOnce) {
     EXPECT_TRUE(error.isA<DeviceError>());
     llvm::consumeError(std::move(error));
     PROGRAM(cpu, compile(compiled(kModel, passes::PipelineKind::train), ir::Target{}, {}));
-    llvm::cantFail(frontend::loadCheckpoint(cpu, checkpoint, true));
+    llvm::cantFail(frontend::loadCheckpoint(cpu, checkpoint, {}));
     EXPECT_EQ(weights(cpu, "w1"), saved);
     EXPECT_EQ(llvm::cantFail(frontend::readCheckpointInfo(checkpoint)).getInteger("step").getValueOr(0), 3);
   }
