@@ -10,10 +10,6 @@ Term swish(Term x, double slope) {
 
 namespace {
 
-void direct(NodeSite &s, llvm::StringRef op, ir::Attrs attrs = {}) {
-  s.ignore("consumed_inputs");
-  s.out(0, s.in(0).apply(op, std::move(attrs)));
-}
 void relu(NodeSite &s) { direct(s, "relu"); }
 void tanh(NodeSite &s) { direct(s, "tanh"); }
 void sigmoid(NodeSite &s) { direct(s, "sigmoid"); }

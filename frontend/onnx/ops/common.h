@@ -10,6 +10,8 @@ Term wrapped(Term x, ir::DType to);
 Term castTo(Term x, ir::DType to, bool saturate = true);
 /// The type sums are made in: f32, f64 for f64.
 ir::DType wide(ir::DType dtype);
+/// One op of the op table, on the first input.
+void direct(NodeSite &s, llvm::StringRef op, ir::Attrs attrs = {});
 /// The product of dims [first, last).
 ir::Dim product(const ir::Shape &shape, unsigned first, unsigned last);
 /// Axes from attribute or input `axes`, counted from the front; `otherwise` where there are none. Empty after a

@@ -5,6 +5,11 @@ namespace fusor::onnx {
 
 using ir::DType;
 
+void direct(NodeSite &s, llvm::StringRef op, ir::Attrs attrs) {
+  s.ignore("consumed_inputs");
+  s.out(0, s.in(0).apply(op, std::move(attrs)));
+}
+
 namespace {
 
 // Results of narrow integers wrap; the IR saturates them.
@@ -62,10 +67,6 @@ void average(NodeSite &s) {
   s.out(0, y / static_cast<double>(std::max(1u, s.inputCount())));
 }
 
-void direct(NodeSite &s, llvm::StringRef op) {
-  s.ignore("consumed_inputs");
-  s.out(0, s.in(0).apply(op));
-}
 void absolute(NodeSite &s) { direct(s, "abs"); }
 void negated(NodeSite &s) { direct(s, "neg"); }
 void exponential(NodeSite &s) { direct(s, "exp"); }

@@ -8,7 +8,7 @@ using ir::Dim, ir::DType, ir::Shape;
 namespace {
 
 // Integers are multiplied in f64, which is exact below 2^53.
-Term product(NodeSite &s, Term a, Term b, bool transA = false, bool transB = false) {
+Term matrixProduct(NodeSite &s, Term a, Term b, bool transA = false, bool transB = false) {
   if (!a || !b) return {};
   DType dtype = a.dtype();
   if (dtype != b.dtype()) return s.fail("operands are {0} and {1}", ir::name(dtype), ir::name(b.dtype()));
@@ -25,7 +25,7 @@ void matMul(NodeSite &s) {
   bool row = a.rank() == 1, column = b.rank() == 1;
   if (row) a = a.reshape({Dim(1), a.dim(0)});
   if (column) b = b.reshape({b.dim(0), Dim(1)});
-  Term y = product(s, a, b);
+  Term y = matrixProduct(s, a, b);
   Shape shape = y.shape();
   if (column && !shape.empty()) shape.pop_back();
   if (row && !shape.empty()) shape.erase(shape.end() - (column ? 1 : 2));
@@ -42,7 +42,7 @@ void gemm(NodeSite &s) {
   if (!a || !b) return;
   if (a.rank() != 2 || b.rank() != 2)
     return void(s.fail("operands must be matrices: {0} and {1}", a.typeText(), b.typeText()));
-  Term y = scaled(product(s, a, b, transA, transB), alpha);
+  Term y = scaled(matrixProduct(s, a, b, transA, transB), alpha);
   Term c = s.optionalIn(2);
   if (!c || !y) return s.out(0, y);
   auto together = ir::broadcastShapes({y.shape(), c.shape()});
@@ -57,7 +57,7 @@ void fusedMatMul(NodeSite &s) {
   if (s.integer("transBatchA", 0) || s.integer("transBatchB", 0))
     s.fail("transBatchA and transBatchB are not supported");
   bool transA = s.integer("transA", 0) != 0, transB = s.integer("transB", 0) != 0;
-  s.out(0, scaled(product(s, a, b, transA, transB), s.real("alpha", 1)));
+  s.out(0, scaled(matrixProduct(s, a, b, transA, transB), s.real("alpha", 1)));
 }
 
 } // namespace
