@@ -82,8 +82,10 @@ public:
     double loss = 0, ms = 0; // of this step alone: from the end of the step before, or from its start
   };
 
-  /// Starts step 1, 2, ...; the device may still be at the step before, which is what comes back.
-  llvm::Expected<std::optional<Done>> start(int64_t number) {
+  using DoneSteps = llvm::SmallVector<Done, runtime::Program::kMostAhead>;
+
+  /// Starts step 1, 2, ...; the device may still be at earlier ones. Those that were read meanwhile come back.
+  llvm::Expected<DoneSteps> start(int64_t number) {
     auto begin = Clock::now();
     auto lr = static_cast<float>(learningRate(s_.schedule, s_.lr, number, s_.warmup, *s_.steps));
     if (lr != lr_) {
@@ -91,7 +93,7 @@ public:
         return error;
       lr_ = lr;
     }
-    std::optional<Done> done;
+    DoneSteps done;
     double hostMs = msSince(begin); // without making the data
     for (int64_t micro = 0; micro < s_.accumulate; ++micro) {
       bool isLast = micro + 1 == s_.accumulate;
@@ -107,17 +109,17 @@ public:
       if (!run) return run.takeError();
       if (program().isDeferred()) hostMs += msSince(begin);
       unread_.push_back({*run, number, isLast});
-      if (unread_.size() > (program().isDeferred() && !trace_ ? 1 : 0)) // a trace reads the state before it changes
-        if (auto error = readOldest(done)) return error;
+      bool isAhead = program().isDeferred() && !trace_; // a trace reads the state before it changes
+      if (isAhead && unread_.size() < runtime::Program::kMostAhead) continue;
+      if (auto error = readDownTo(isAhead ? 1 : 0, done)) return error;
     }
     hostMs_.push_back(hostMs);
     return done;
   }
-  /// Waits for the step that was started last, where its loss has not been read.
-  llvm::Expected<std::optional<Done>> finish() {
-    std::optional<Done> done;
-    while (!unread_.empty())
-      if (auto error = readOldest(done)) return error;
+  /// Waits for all steps whose loss has not been read.
+  llvm::Expected<DoneSteps> finish() {
+    DoneSteps done;
+    if (auto error = readDownTo(0, done)) return error;
     return done;
   }
   /// What was done since the last step is not a part of the next one's time.
@@ -186,7 +188,12 @@ private:
     if (trace_) trace_->addResults(results);
     if (stats_) stats_->addResults(results);
   }
-  llvm::Error readOldest(std::optional<Done> &done) {
+  llvm::Error readDownTo(size_t left, DoneSteps &done) {
+    while (unread_.size() > left)
+      if (auto error = readOldest(done)) return error;
+    return llvm::Error::success();
+  }
+  llvm::Error readOldest(DoneSteps &done) {
     Unread oldest = unread_.front();
     unread_.pop_front();
     float loss = 0;
@@ -195,9 +202,9 @@ private:
     if (auto error = program().finish(oldest.run, results)) return error;
     sum_ += static_cast<double>(loss);
     if (!oldest.isLast) return llvm::Error::success();
-    done = Done{oldest.step, std::exchange(sum_, 0) / static_cast<double>(s_.accumulate), msSince(since_)};
+    done.push_back({oldest.step, std::exchange(sum_, 0) / static_cast<double>(s_.accumulate), msSince(since_)});
     if (trace_)
-      if (auto error = trace_->write(done->step, done->loss)) return error;
+      if (auto error = trace_->write(done.back().step, done.back().loss)) return error;
     restartClock();
     return llvm::Error::success();
   }
@@ -208,7 +215,7 @@ private:
   int64_t rows_; // of a micro-batch
   std::vector<int32_t> tokens_, targets_;
   float lr_ = std::numeric_limits<float>::quiet_NaN();
-  std::deque<Unread> unread_; // at most two
+  std::deque<Unread> unread_; // at most kMostAhead
   std::optional<Fp8Trace> trace_;
   std::optional<Fp8StatsReader> stats_;
   double sum_ = 0; // of the losses of the oldest unread step's micro-batches
@@ -335,15 +342,16 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
   std::vector<double> times;
   bool warned = false;
   int64_t saved = -1;
-  auto report = [&](const std::optional<Run::Done> &done) {
-    if (!done) return;
-    times.push_back(done->ms);
-    summary.finalLoss = done->loss, summary.lastStep = done->step;
-    events.step({done->step, steps, done->loss, done->ms, s.batch * s.config.context});
-    if (std::isfinite(done->loss) || warned) return;
-    events.warning(
-        llvm::formatv("the loss is not finite at step {0}: a smaller --lr or --clip-norm 1 may help", done->step));
-    warned = true;
+  auto report = [&](llvm::ArrayRef<Run::Done> all) {
+    for (const Run::Done &done : all) {
+      times.push_back(done.ms);
+      summary.finalLoss = done.loss, summary.lastStep = done.step;
+      events.step({done.step, steps, done.loss, done.ms, s.batch * s.config.context});
+      if (std::isfinite(done.loss) || warned) continue;
+      events.warning(
+          llvm::formatv("the loss is not finite at step {0}: a smaller --lr or --clip-norm 1 may help", done.step));
+      warned = true;
+    }
   };
   auto finish = [&]() -> llvm::Error {
     auto done = run.finish();

@@ -7,6 +7,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include <chrono>
 #include <cstring>
+#include <deque>
 
 namespace fusor::frontend::bench {
 namespace {
@@ -59,15 +60,16 @@ llvm::Expected<StepTiming> timeSteps(StepCase step, const DeviceSettings &settin
   for (HostTensor &t : outputs) outputViews.push_back(t.view());
 
   std::vector<double> times, host;
-  std::optional<unsigned> unread;
+  std::deque<unsigned> unread;
   Clock::time_point since;
   auto finish = [&](int64_t number) -> llvm::Error {
-    if (auto error = program.finish(*unread, outputViews)) return error;
-    unread.reset();
+    if (auto error = program.finish(unread.front(), outputViews)) return error;
+    unread.pop_front();
     if (number > warmup) times.push_back(msSince(since)); // the end of step `warmup` is where time begins
     since = Clock::now();
     return llvm::Error::success();
   };
+  int64_t read = 0;
   if (warmup == 0) since = Clock::now();
   for (int64_t number = 1; number <= warmup + iterations; ++number) {
     auto begin = Clock::now();
@@ -80,14 +82,13 @@ llvm::Expected<StepTiming> timeSteps(StepCase step, const DeviceSettings &settin
     auto run = program.start(name, inputViews);
     if (!run) return run.takeError();
     if (number > warmup && program.isDeferred()) host.push_back(1000 * (hostMs + msSince(begin)));
-    if (unread)
-      if (auto error = finish(number - 1)) return error;
-    unread = *run;
-    if (!program.isDeferred())
-      if (auto error = finish(number)) return error;
+    unread.push_back(*run);
+    if (program.isDeferred() && unread.size() < runtime::Program::kMostAhead) continue;
+    while (unread.size() > (program.isDeferred() ? 1 : 0)) // as training does
+      if (auto error = finish(++read)) return error;
   }
-  if (unread)
-    if (auto error = finish(warmup + iterations)) return error;
+  while (!unread.empty())
+    if (auto error = finish(++read)) return error;
 
   StepTiming timing;
   timing.ms = medianOf(times), timing.hostUs = medianOf(host), timing.compileMs = compiled->compileMs;

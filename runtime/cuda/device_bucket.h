@@ -52,7 +52,7 @@ public:
   llvm::SmallVector<int64_t, 8> inputOffsets, inputBytes, outputOffsets, outputBytes;
   int64_t inputTotal = 0, ioTotal = 0; // inputs are in [0, inputTotal), outputs in [inputTotal, ioTotal)
   DeviceMemory io;
-  HostSide sides[2]; // in turn: the host fills one while the device works on the other
+  HostSide sides[3]; // in turn: the host fills one, or two, while the device works on another
   unsigned turn = 0;
 
   // With addresses.

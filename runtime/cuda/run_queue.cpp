@@ -5,7 +5,7 @@ namespace fusor::runtime {
 
 llvm::Expected<HostSide *> RunQueue::next(DeviceBucket &bucket) {
   if (bucket.ioTotal == 0) return nullptr;
-  HostSide &side = bucket.sides[bucket.turn ^ 1];
+  HostSide &side = bucket.sides[bucket.turn];
   if (auto error = empty(bucket, side)) return error;
   if (!side.memory) {
     auto memory = PinnedMemory::allocate(context_, bucket.ioTotal);
@@ -20,7 +20,7 @@ llvm::Expected<HostSide *> RunQueue::next(DeviceBucket &bucket) {
 llvm::Expected<HostSide *> RunQueue::fill(DeviceBucket &bucket, llvm::ArrayRef<TensorView> inputs) {
   auto side = next(bucket);
   if (!side || !*side) return side;
-  bucket.turn ^= 1;
+  bucket.turn = (bucket.turn + 1) % std::size(bucket.sides);
   for (unsigned i = 0; i < inputs.size(); ++i)
     if (char *to = (*side)->memory.data() + bucket.inputOffsets[i]; to != inputs[i].data)
       std::memcpy(to, inputs[i].data, inputs[i].bytes());

@@ -17,7 +17,7 @@ public:
 
   explicit RunQueue(CudaContextRef context) : context_(std::move(context)) {}
 
-  /// The side of `bucket` that is next, and nobody's. Waits only where both sides are in flight; results that lie there
+  /// The side of `bucket` that is next, and nobody's. Waits only where all sides are in flight; results that lie there
   /// unread are kept. Null where a run has neither inputs nor results.
   llvm::Expected<HostSide *> next(DeviceBucket &bucket);
   /// The next side, with `inputs` in it: their memory is the caller's again. What lies there already is

@@ -99,6 +99,9 @@ public:
   virtual llvm::Error stage(llvm::StringRef function, llvm::MutableArrayRef<TensorView> inputs);
   /// Whether start() returns before the run is done; else it does all of it.
   virtual bool isDeferred() const { return false; }
+  /// How many runs a loop has at most on their way, and reads down to one when it is there: two start one right behind
+  /// the other. The host's memory is cold when a step takes long, and it is the first launch that pays for it.
+  static constexpr unsigned kMostAhead = 3;
 
   /// Milliseconds a run takes on the device when `runs` of them stand one behind the other on the same inputs. It runs
   /// them: states go on. Two runs before that are not counted.

@@ -14,7 +14,9 @@ run() { # TOOL ARGUMENTS...
 for precision in f32 bf16; do
   for blas in own auto; do
     run memcheck --precision $precision --blas $blas
-    run racecheck --precision $precision --blas $blas
+    # racecheck breaks cuBLASLt's own bf16 kernels on Hopper ("Internal Sanitizer Error", then an illegal address, also where
+    # nothing but those is checked); it takes its f32 ones, and ours are the same with --blas own.
+    [ $precision-$blas = bf16-auto ] || run racecheck --precision $precision --blas $blas
   done
 done
 run initcheck --precision bf16 --blas own   # cuBLASLt stores through the TMA unit, which initcheck does not see

@@ -1,4 +1,4 @@
-// onnx_coverage [--list] [--must FILE] [FOLDER]: runs the standard node tests and prints the page
+// onnx_coverage [--list] [--must FILE] [--device cuda] [FOLDER]: runs the standard node tests and prints the page
 // docs/onnx_coverage.md, or with --list one line a test.
 #include "tests/onnx/node_tests.h"
 #include "llvm/ADT/StringExtras.h"
@@ -30,12 +30,14 @@ void head(llvm::StringRef what) {
 
 int main(int argc, char **argv) {
   bool list = false;
-  std::string folder = nodeTestFolder();
+  std::string folder = nodeTestFolder(), device = "cpu";
   llvm::StringSet<> must;
   for (int i = 1; i < argc; ++i) {
     llvm::StringRef argument = argv[i];
     if (argument == "--list") {
       list = true;
+    } else if (argument == "--device" && i + 1 < argc) {
+      device = argv[++i];
     } else if (argument == "--must" && i + 1 < argc) {
       auto file = llvm::MemoryBuffer::getFile(argv[++i], true);
       llvm::SmallVector<llvm::StringRef, 0> names;
@@ -54,7 +56,7 @@ int main(int argc, char **argv) {
   std::map<int64_t, Count> byOpset;
   for (const std::string &name : nodeTestNames(folder)) {
     if (list && !must.empty() && !must.contains(name)) continue;
-    NodeTest t = runNodeTest(folder, name);
+    NodeTest t = runNodeTest(folder, name, device);
     all.add(t.outcome);
     (t.isExpanded ? expanded : direct).add(t.outcome);
     if (must.contains(name)) musts.add(t.outcome);

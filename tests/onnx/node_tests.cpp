@@ -67,17 +67,17 @@ Verdict compared(const frontend::HostTensor &found, const onnx::Data &expected, 
                                         c.mismatches, wanted.elements(), c.first, c.found, c.expected)};
 }
 
-Verdict runHere(llvm::StringRef folder, llvm::StringRef test) {
+Verdict runHere(llvm::StringRef folder, llvm::StringRef test, llvm::StringRef on) {
   onnx::ImportOptions options;
   options.content = [&](unsigned i) {
     return tensorFile(place(folder, test, "test_data_set_0/input_" + llvm::Twine(i) + ".pb"));
   };
   auto imported = onnx::importModel(place(folder, test, "model.onnx"), options);
   if (!imported) return refused(imported.takeError());
-  auto device = frontend::chooseDevice("cpu");
+  auto device = frontend::chooseDevice(on);
   if (!device) return refused(device.takeError());
   frontend::DeviceSettings settings;
-  settings.device = "cpu", settings.threads = 1;
+  settings.device = on.str(), settings.threads = 1;
   auto compiled = frontend::compileModule(std::move(imported->module), *device, frontend::CompileRequest(settings));
   if (!compiled) return refused(compiled.takeError());
   runtime::Program &program = *compiled->program;
@@ -132,7 +132,7 @@ std::vector<std::string> nodeTestNames(llvm::StringRef folder) {
   return names;
 }
 
-NodeTest runNodeTest(llvm::StringRef folder, llvm::StringRef test) {
+NodeTest runNodeTest(llvm::StringRef folder, llvm::StringRef test, llvm::StringRef device) {
   NodeTest result;
   result.test = test.str();
   result.isExpanded = test.contains("_expanded");
@@ -148,7 +148,7 @@ NodeTest runNodeTest(llvm::StringRef folder, llvm::StringRef test) {
   if (child == 0) {
     close(ends[0]);
     alarm(kSecondsEach);
-    Verdict verdict = runHere(folder, test);
+    Verdict verdict = runHere(folder, test, device);
     std::string text = std::string(1, static_cast<char>(verdict.outcome)) + verdict.reason.substr(0, 4000);
     bool written = write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size());
     _exit(written ? 0 : 1);

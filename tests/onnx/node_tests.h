@@ -27,7 +27,7 @@ struct NodeTest {
 std::string nodeTestFolder();
 /// Names of all of them, sorted.
 std::vector<std::string> nodeTestNames(llvm::StringRef folder);
-/// Runs one on the CPU, in a process of its own.
-NodeTest runNodeTest(llvm::StringRef folder, llvm::StringRef test);
+/// Runs one, in a process of its own.
+NodeTest runNodeTest(llvm::StringRef folder, llvm::StringRef test, llvm::StringRef device = "cpu");
 
 } // namespace fusor::tests
