@@ -21,6 +21,12 @@
 namespace fusor::emulator {
 
 inline constexpr bool kAddressSanitizer = FUSOR_EMULATOR_ASAN;
+// What UBSan checks with type information, which is left out here.
+#ifdef __clang__
+inline constexpr const char *kWithoutTypes = "-fno-sanitize=vptr,function";
+#else
+inline constexpr const char *kWithoutTypes = "-fno-sanitize=vptr";
+#endif
 
 #if FUSOR_EMULATOR_ASAN
 inline void poison(const void *p, size_t bytes) { __asan_poison_memory_region(p, bytes); }
