@@ -72,7 +72,7 @@ std::string readScores(Value value, Scores &scores) {
     problem = first ? selectMask(scores.masks, op->operand(0u), other, at == 1, tq, tk)
                     : addMask(scores.masks, other, tq, tk);
     if (!problem.empty()) return problem;
-    if (scores.masks.hidden && scores.masked.empty())
+    if (scores.masks.keys && scores.masked.empty())
       scores.masked.assign(value.shape().begin(), value.shape().end() - 2);
     value = inner;
   }
@@ -152,17 +152,17 @@ Finding findAttention(Op &op) {
   if (y.type().elements() != heads.lead() * heads.tq * heads.d ||
       scores.product->result().type().elements() != heads.lead() * heads.tq * heads.tk)
     return Finding::refused("products broadcast the dims in front: %{0} is {1}", y.name(), y.type().str());
-  Value hidden = scores.masks.hidden;
-  const bool perBatch = hidden && hidden.rank() == q.rank() && hidden.shape()[0] == heads.batch &&
+  const Masks masks = scores.masks;
+  const bool perBatch = masks.keys && masks.keys.rank() == q.rank() && masks.keys.shape()[0] == heads.batch &&
                         q.shape().drop_back(2) == llvm::ArrayRef<Dim>(scores.masked);
-  if (hidden && !perBatch && product(hidden.shape()) != heads.tk)
-    return Finding::refused("mask %{0} is not one for each batch", hidden.name());
+  if (masks.keys && !perBatch && product(masks.keys.shape()) != heads.tk)
+    return Finding::refused("mask %{0} is not one for each batch", masks.keys.name());
 
-  return Finding::found(y, [=, scale = scores.scale, causal = scores.masks.causal](ir::Builder &b) {
+  return Finding::found(y, [=, scale = scores.scale](ir::Builder &b) {
     ir::Attrs attrs{{"heads", heads.heads.value()}};
-    if (causal) attrs.set("causal", true);
+    if (masks.causal) attrs.set("causal", true);
     if (!isNear(scale, 1 / std::sqrt(static_cast<double>(heads.d.value())), q.dtype())) attrs.set("scale", scale);
-    Value mask = hidden ? keyMask(b, hidden, heads.batch, heads.tk) : Value();
+    Value mask = keyMask(b, masks, heads.batch, heads.tk);
     Value z = b.op("attention",
                    {heads.flat(b, q, false, heads.tq), heads.flat(b, k, kAcross, heads.tk),
                     heads.flat(b, v, false, heads.tk), mask},

@@ -14,12 +14,15 @@ struct Finding {
   std::string refusal;
   ir::Value replaced; // by what `write` gives, a value of the same type
   Write write;
+  std::string what = {}; // of several things that the family makes, which
 
   static Finding none() { return {}; }
   template <typename... Args> static Finding refused(const char *reason, Args &&...args) {
     return {llvm::formatv(reason, std::forward<Args>(args)...).str(), {}, {}};
   }
-  static Finding found(ir::Value replaced, Write write) { return {"", replaced, std::move(write)}; }
+  static Finding found(ir::Value replaced, Write write, std::string what = "") {
+    return {"", replaced, std::move(write), std::move(what)};
+  }
 };
 
 struct Family {

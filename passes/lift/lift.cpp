@@ -57,7 +57,7 @@ private:
     if (!finding.write || !context_.spend("lift")) return false;
     ir::Value old = finding.replaced;
     ir::Op &root = *old.op();
-    context_.record(Decision::Kind::taken, "lift", root, family.name.str());
+    context_.record(Decision::Kind::taken, "lift", root, finding.what.empty() ? family.name.str() : finding.what);
     ir::Builder builder(root);
     builder.setLocation(root.location());
     ir::Value value = finding.write(builder);

@@ -123,6 +123,12 @@ std::string addMask(Masks &masks, Value mask, const Dim &tq, const Dim &tk) {
     return m == 0 ? std::optional(false) : m <= kHides ? std::optional(true) : std::nullopt;
   });
   if (known) return *known;
+  // select(condition, 0, -inf), added
+  while (Op *broadcast = madeBy(mask, "broadcast")) mask = broadcast->operand(0u);
+  if (Op *select = madeBy(mask, "select"))
+    for (unsigned i : {1u, 2u})
+      if (scalarOf(select->operand(i)) == 0.0)
+        return selectMask(masks, select->operand(0u), select->operand(3 - i), i == 1, tq, tk);
   return llvm::formatv("%{0} is added to the scores: it is not known to hide or to leave each of them", mask.name())
       .str();
 }
@@ -135,19 +141,19 @@ std::string selectMask(Masks &masks, Value condition, Value fill, bool seen, con
   // A row without keys: attention gives 0, these small ops NaN with -inf, but a mean of all values with finite numbers.
   if (*number != -std::numeric_limits<double>::infinity())
     return llvm::formatv("hidden scores become {0}: rows without keys would be another result", *number).str();
-  if (seen) return "a mask of seen keys is not read yet";
-  Value hidden = perKey(condition, tk);
-  if (!hidden) return llvm::formatv("mask %{0} is not one for each batch and key", condition.name()).str();
-  if (masks.hidden) return "there are two key masks";
-  masks.hidden = hidden;
+  Value keys = perKey(condition, tk);
+  if (!keys) return llvm::formatv("mask %{0} is not one for each batch and key", condition.name()).str();
+  if (masks.keys) return "there are two key masks";
+  masks.keys = keys, masks.seen = seen;
   return "";
 }
 
-Value keyMask(ir::Builder &b, Value hidden, const Dim &batch, const Dim &tk) {
-  Value rows = b.op("reshape", {hidden}, {{"shape", ir::Shape{product(hidden.shape()) == tk ? Dim(1) : batch, tk}}});
-  rows = b.op("not", {rows});
-  if (rows.shape()[0] == batch) return rows;
-  return b.op("broadcast", {rows}, {{"shape", ir::Shape{batch, tk}}});
+Value keyMask(ir::Builder &b, const Masks &masks, const Dim &batch, const Dim &tk) {
+  if (!masks.keys) return {};
+  const Dim rows = product(masks.keys.shape()) == tk ? Dim(1) : batch;
+  Value mask = b.op("reshape", {masks.keys}, {{"shape", ir::Shape{rows, tk}}});
+  if (!masks.seen) mask = b.op("not", {mask});
+  return rows == batch ? mask : b.op("broadcast", {mask}, {{"shape", ir::Shape{batch, tk}}});
 }
 
 } // namespace fusor::passes

@@ -7,7 +7,8 @@ namespace fusor::passes {
 /// The masks of one attention, as they are met between the softmax and the product of q and k.
 struct Masks {
   bool causal = false;
-  ir::Value hidden; // i1, true where a key is not seen, one for each batch and key; or null
+  ir::Value keys;    // i1, one for each batch and key; or null
+  bool seen = false; // what true says of a key: it is seen, or it is hidden
 };
 
 /// Adds to `masks` what `scores` + `mask` hides. "" or why attention cannot do that. tq and tk: queries and keys.
@@ -15,7 +16,7 @@ std::string addMask(Masks &masks, ir::Value mask, const ir::Dim &tq, const ir::D
 /// The same for select(condition, fill, scores), or with `seen` select(condition, scores, fill).
 std::string selectMask(Masks &masks, ir::Value condition, ir::Value fill, bool seen, const ir::Dim &tq,
                        const ir::Dim &tk);
-/// The key mask [B, Tk] of `hidden`, true where a key is seen.
-ir::Value keyMask(ir::Builder &b, ir::Value hidden, const ir::Dim &batch, const ir::Dim &tk);
+/// As attention takes it: [B, Tk], true where a key is seen; null where there is no key mask.
+ir::Value keyMask(ir::Builder &b, const Masks &masks, const ir::Dim &batch, const ir::Dim &tk);
 
 } // namespace fusor::passes

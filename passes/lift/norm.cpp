@@ -119,9 +119,12 @@ Finding findNorm(Op &op) {
   x = beforeWidening(layer ? x : z);
   if (Op *cast = onlyReader(last, "cast"))
     if (cast->result().dtype() == ir::DType::bf16 || cast->result().dtype() == ir::DType::f16) last = cast->result();
-  return Finding::found(last, [=, eps = *spread->eps, out = last.dtype()](ir::Builder &b) {
-    return writeNorm(b, layer, x, weight, bias, eps, out);
-  });
+  return Finding::found(
+      last,
+      [=, eps = *spread->eps, out = last.dtype()](ir::Builder &b) {
+        return writeNorm(b, layer, x, weight, bias, eps, out);
+      },
+      layer ? "layer_norm" : "rms_norm");
 }
 
 Finding findNormWeight(Op &op) {
