@@ -3,6 +3,7 @@
 #include "ir/ops/op_def.h"
 #include "passes/lift/family.h"
 #include "passes/lift/mask.h"
+#include <algorithm>
 #include <cmath>
 
 namespace fusor::passes {
@@ -17,10 +18,38 @@ constexpr int64_t kMostHeadSize = 256; // of the kernels
 Value beforeJoin(Value value) {
   while (Op *reshape = madeBy(value, "reshape")) {
     Value x = reshape->operand(0u);
-    if (x.rank() < 3 || value.rank() < 3 || x.shape().take_back(2) != value.shape().take_back(2)) break;
+    if (x.rank() < 3 || x.rank() > 4 || value.rank() < 3 || x.shape().take_back(2) != value.shape().take_back(2)) break;
     value = x;
   }
   return value;
+}
+
+// x [B, Hkv, T, d] where `value`, [B, H, T, d] or [B*H, T, d], has each head of it for several of queries, one after
+// the other; else `value`.
+Value beforeRepeat(Value value) {
+  Op *join = madeBy(value, "reshape");
+  Op *repeat = join ? madeBy(join->operand(0u), "broadcast") : nullptr;
+  Op *insert = repeat ? madeBy(repeat->operand(0u), "reshape") : nullptr;
+  if (!insert || value.rank() < 3 || value.rank() > 4 || insert->operand(0u).rank() != 4) return value;
+  Value x = insert->operand(0u);
+  auto shape = x.shape(), repeated = repeat->result().shape();
+  const Shape inserted{shape[0], shape[1], Dim(1), shape[2], shape[3]};
+  const bool repeatsHeads = insert->result().shape() == llvm::ArrayRef<Dim>(inserted) && repeated.size() == 5 &&
+                            repeated.take_front(2) == shape.take_front(2) &&
+                            repeated.take_back(2) == shape.take_back(2);
+  const bool joinsThem = repeatsHeads && value.shape().take_back(2) == shape.take_back(2) &&
+                         (value.rank() == 3 || value.shape()[1] == repeated[1] * repeated[2]);
+  return joinsThem ? x : value;
+}
+
+// k as [.., Tk, d], where `value` is that transposed and says so.
+Value beforeAcross(Value value, bool &across) {
+  Op *transpose = across ? madeBy(value, "transpose") : nullptr;
+  if (!transpose) return value;
+  const auto &perm = transpose->attr<Integers>("perm");
+  if (perm != Integers{0, 1, 3, 2} && perm != Integers{0, 2, 1}) return value;
+  across = false;
+  return beforeJoin(transpose->operand(0u));
 }
 
 /// What is between the softmax and q, k.
@@ -78,19 +107,21 @@ std::string readScores(Value value, Scores &scores) {
   }
 }
 
-/// q [B, H, Tq, d]; k [B, H, Tk, d], or with kAcross [B, H, d, Tk]; v [B, H, Tk, d]. Of three dims: H is 1.
+/// q [B, H, Tq, d]; k [B, Hkv, Tk, d], or with kAcross [B, Hkv, d, Tk]; v [B, Hkv, Tk, d]. Of three dims: H is 1.
 struct Heads {
   Value q, k, v;
   bool kAcross;
-  Dim batch, heads, tq, tk, d;
+  Dim batch, heads, kvHeads, tq, tk, d;
 
   Heads(Value q, Value k, Value v, bool kAcross) : q(q), k(k), v(v), kAcross(kAcross) {
     batch = q.shape()[0], heads = q.rank() == 4 ? q.shape()[1] : Dim(1);
+    kvHeads = v.rank() == 4 ? v.shape()[1] : Dim(1);
     tq = q.shape()[q.rank() - 2], d = q.shape().back(), tk = v.shape()[v.rank() - 2];
   }
   Dim lead() const { return batch * heads; }
   std::string whyNot() const {
-    Shape lead(q.shape().drop_back(2).begin(), q.shape().drop_back(2).end());
+    Shape lead{batch};
+    if (q.rank() == 4) lead.push_back(kvHeads);
     for (auto [value, m, n] : {std::tuple(k, kAcross ? d : tk, kAcross ? tk : d), std::tuple(v, tk, d)}) {
       Shape wanted = lead;
       wanted.append({m, n});
@@ -99,19 +130,19 @@ struct Heads {
                              ir::str(llvm::ArrayRef<Dim>(wanted)))
             .str();
     }
-    if (!heads.isConstant() || !d.isConstant() || d.value() > kMostHeadSize || d.value() < 1)
-      return llvm::formatv("{0} heads of size {1}: both must be known, sizes up to {2}", heads.str(), d.str(),
-                           kMostHeadSize)
-          .str();
+    if (!kvHeads.isConstant() || !heads.isConstant() || heads.value() % std::max<int64_t>(kvHeads.value(), 1))
+      return llvm::formatv("{0} heads of queries and {1} of keys", heads.str(), kvHeads.str()).str();
+    if (!d.isConstant() || d.value() > kMostHeadSize || d.value() < 1)
+      return llvm::formatv("head size {0}: it must be known and at most {1}", d.str(), kMostHeadSize).str();
     return "";
   }
   // As the op reads it.
-  Value flat(ir::Builder &b, Value x, bool across, const Dim &t) const {
+  Value flat(ir::Builder &b, Value x, bool across, const Dim &t, const Dim &count) const {
     Integers perm = x.rank() == 4 ? (across ? Integers{0, 3, 1, 2} : Integers{0, 2, 1, 3})
                                   : (across ? Integers{0, 2, 1} : Integers{0, 1, 2});
     Value rows = x.rank() == 3 && !across ? x : b.op("transpose", {x}, {{"perm", perm}});
     if (x.rank() == 3) return rows;
-    return b.op("reshape", {rows}, {{"shape", Shape{batch, t, heads * d}}});
+    return b.op("reshape", {rows}, {{"shape", Shape{batch, t, count * d}}});
   }
   // And back, in the shape the small ops gave.
   Value inFront(ir::Builder &b, Value y, llvm::ArrayRef<Dim> shape) const {
@@ -137,9 +168,10 @@ Finding findAttention(Op &op) {
   Scores scores;
   if (std::string why = readScores(softmax->operand(0u), scores); !why.empty()) return Finding{why, {}, {}};
   if (scores.product->attr<bool>("trans_a")) return Finding::refused("queries are transposed");
-  const bool kAcross = !scores.product->attr<bool>("trans_b");
+  bool kAcross = !scores.product->attr<bool>("trans_b");
   Value q = unscaled(scores.product->operand(0u), scores.scale), k = unscaled(scores.product->operand(1), scores.scale),
         v = beforeJoin(op.operand(1));
+  k = beforeRepeat(beforeAcross(k, kAcross)), v = beforeRepeat(v);
   if (!(scores.scale > 0)) return Finding::refused("the scale of the scores is {0}", scores.scale);
   if (!isWide(q) || q.dtype() != k.dtype() || q.dtype() != v.dtype() || y.dtype() != q.dtype() ||
       p.dtype() != q.dtype())
@@ -160,12 +192,13 @@ Finding findAttention(Op &op) {
 
   return Finding::found(y, [=, scale = scores.scale](ir::Builder &b) {
     ir::Attrs attrs{{"heads", heads.heads.value()}};
+    if (heads.kvHeads != heads.heads) attrs.set("kv_heads", heads.kvHeads.value());
     if (masks.causal) attrs.set("causal", true);
     if (!isNear(scale, 1 / std::sqrt(static_cast<double>(heads.d.value())), q.dtype())) attrs.set("scale", scale);
     Value mask = keyMask(b, masks, heads.batch, heads.tk);
     Value z = b.op("attention",
-                   {heads.flat(b, q, false, heads.tq), heads.flat(b, k, kAcross, heads.tk),
-                    heads.flat(b, v, false, heads.tk), mask},
+                   {heads.flat(b, q, false, heads.tq, heads.heads), heads.flat(b, k, kAcross, heads.tk, heads.kvHeads),
+                    heads.flat(b, v, false, heads.tk, heads.kvHeads), mask},
                    attrs);
     return heads.inFront(b, z, y.shape());
   });

@@ -4,6 +4,7 @@
 #include "passes/pipeline.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include <cmath>
 
 using namespace fusor;
@@ -127,6 +128,30 @@ TEST(Lift, ComputesTheSame) {
     for (size_t k = 0; k < expected.results[i].data.size(); ++k)
       // The constants of small ops are rounded to f32, those of the table are not.
       EXPECT_NEAR(expected.results[i].data[k], found.results[i].data[k], 3e-7) << i << " " << k;
+}
+
+// Every case of lift.fir, those that fire and those that must not.
+TEST(Lift, ComputesTheSameInEveryCase) {
+  auto file = llvm::MemoryBuffer::getFile(FUSOR_SOURCE_DIR "/tests/passes/lift.fir");
+  ASSERT_TRUE(file);
+  auto small = parsed((*file)->getBuffer().str().c_str()), big = small->clone();
+  passes::PassOptions options;
+  passes::PassContext context(options);
+  EXPECT_SUCCESS(passes::runPasses(*big, {std::string("lift")}, context));
+  const ir::RefState state = initialState(*small);
+  for (const auto &function : small->functions()) {
+    auto inputs = inputsFor(*function, {{"B", 2}, {"S", 3}}, 2);
+    auto expected = evaluateOrFail(*function, inputs, state),
+         found = evaluateOrFail(*big->function(function->name()), inputs, state);
+    ASSERT_EQ(expected.results.size(), found.results.size());
+    for (size_t i = 0; i < expected.results.size(); ++i)
+      for (size_t k = 0; k < expected.results[i].data.size(); ++k) {
+        const double wanted = expected.results[i].data[k];
+        if (std::isnan(wanted)) continue; // a row that a mask leaves without keys
+        EXPECT_NEAR(wanted, found.results[i].data[k], 3e-6 * (1 + std::abs(wanted)))
+            << function->name().str() << " " << i << " " << k;
+      }
+  }
 }
 
 // Explained, or in silence.
