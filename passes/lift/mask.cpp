@@ -134,13 +134,19 @@ std::string addMask(Masks &masks, Value mask, const Dim &tq, const Dim &tk) {
 }
 
 std::string selectMask(Masks &masks, Value condition, Value fill, bool seen, const Dim &tq, const Dim &tk) {
-  auto number = scalarOf(fill);
-  if (!number || !(*number <= kHides)) return llvm::formatv("hidden scores become %{0}", fill.name()).str();
-  auto known = takeKnown(masks, condition, tq, tk, [&](double m) -> std::optional<bool> { return (m != 0) != seen; });
-  if (known) return *known;
+  const auto number = scalarOf(fill);
+  const std::string becomes =
+      "hidden scores become " + (number ? llvm::formatv("{0}", *number).str() : "%" + fill.name().str());
+  Masks known;
+  auto problem = takeKnown(known, condition, tq, tk, [&](double m) -> std::optional<bool> { return (m != 0) != seen; });
+  if (problem) {
+    if (known.causal && !(number && *number <= kHides)) return becomes + ", which hides most of them only";
+    masks.causal |= known.causal;
+    return *problem;
+  }
   // A row without keys: attention gives 0, these small ops NaN with -inf, but a mean of all values with finite numbers.
-  if (*number != -std::numeric_limits<double>::infinity())
-    return llvm::formatv("hidden scores become {0}: rows without keys would be another result", *number).str();
+  if (number != -std::numeric_limits<double>::infinity())
+    return becomes + ": rows without keys would be another result";
   Value keys = perKey(condition, tk);
   if (!keys) return llvm::formatv("mask %{0} is not one for each batch and key", condition.name()).str();
   if (masks.keys) return "there are two key masks";
