@@ -8,6 +8,7 @@
 #include "passes/fusion/fusion.h"
 #include "passes/gradient/gradient.h"
 #include "passes/layout/layout.h"
+#include "passes/lift/lift.h"
 #include "passes/optimizer/derive.h"
 #include "passes/optimizer/optimizer.h"
 #include "passes/precision/precision.h"
@@ -29,7 +30,7 @@ struct Step {
 // DESIGN section 5 has the full order. A slot is empty until its pass lands.
 const Step kSteps[] = {
     {{"simplify", simplify, "first: everything below sees less"}, true, true},
-    // slot: lift                 small-op patterns of imports -> big ops
+    {{"lift", lift, "before anything looks for big ops: imports are small ops"}, true, true},
     {{"precision", precision, "on the forward function: the backward one follows from its dtypes"}, true, true},
     {{"fp8-insert", fp8Insert,
       "when it is known which GEMMs are in bf16; the gradient rules then take the right copies"},

@@ -2,6 +2,7 @@
 #include "frontend/onnx/import.h"
 #include "frontend/cli/console.h"
 #include "frontend/cli/verbs.h"
+#include "passes/pipeline.h"
 #include "runtime/checkpoint/atomic_file.h"
 
 namespace fusor::frontend::cli {
@@ -11,6 +12,29 @@ std::string counted(const std::map<std::string, unsigned> &counts) {
   std::string text;
   for (const auto &[name, count] : counts) text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + name;
   return text;
+}
+
+/// What simplify and lift make of the module: how many big ops of each kind, and what stays in small ones, with why.
+struct LiftReport {
+  std::map<std::string, unsigned> lifted;
+  std::vector<passes::Decision> refused;
+};
+
+llvm::Expected<LiftReport> liftedOf(const ir::Module &module) {
+  passes::PassOptions options;
+  options.explain = true;
+  passes::PassContext context(options);
+  auto copy = module.clone();
+  if (auto error = passes::runPasses(*copy, {"simplify", "lift"}, context)) return error;
+  LiftReport report;
+  for (const passes::Decision &d : context.decisions()) {
+    if (d.rule != "lift") continue;
+    if (d.kind == passes::Decision::Kind::taken)
+      ++report.lifted[d.reason];
+    else
+      report.refused.push_back(d);
+  }
+  return report;
 }
 
 llvm::Error importAndPrint(Console &console, const ImportOptions &options) {
@@ -44,6 +68,16 @@ llvm::Error importAndPrint(Console &console, const ImportOptions &options) {
   }
   for (const auto &[name, range] : imported->module->symbols())
     console.say(llvm::formatv("size      {0} in {1}..{2}", name, range.low, range.high).str());
+  auto lifts = liftedOf(*imported->module);
+  if (!lifts) return lifts.takeError();
+  llvm::json::Object lifted;
+  llvm::json::Array refused;
+  for (const auto &[name, count] : lifts->lifted) lifted[name] = count;
+  console.say("lifted    " + (lifts->lifted.empty() ? "nothing" : counted(lifts->lifted)));
+  for (const passes::Decision &d : lifts->refused) {
+    console.say("refused   " + d.reason + "\n          at " + d.subject);
+    refused.push_back(d.reason);
+  }
   console.object({{"file", options.file},
                   {"ir_version", imported->irVersion},
                   {"opsets", std::move(opsets)},
@@ -51,6 +85,8 @@ llvm::Error importAndPrint(Console &console, const ImportOptions &options) {
                   {"initializers", imported->constants},
                   {"constant_bytes", imported->constantBytes},
                   {"ops", static_cast<int64_t>(function.block().ops().size())},
+                  {"lifted", std::move(lifted)},
+                  {"refused", std::move(refused)},
                   {"inputs", std::move(inputs)},
                   {"outputs", std::move(outputs)}});
   if (options.output.empty()) return llvm::Error::success();

@@ -57,8 +57,9 @@ TEST(Runner, ListsPassesWhereANameIsUnknown) {
   passes::PassContext context(options);
   std::string text = llvm::toString(passes::runPasses(*module, {std::string("gradent")}, context));
   EXPECT_EQ(
-      text.rfind("error: there is no pass called 'gradent'\nhint: passes are simplify, precision, fp8-insert, gradient",
-                 0),
+      text.rfind(
+          "error: there is no pass called 'gradent'\nhint: passes are simplify, lift, precision, fp8-insert, gradient",
+          0),
       0u)
       << text;
 }

@@ -1,0 +1,86 @@
+#include "passes/lift/family.h"
+#include "ir/ops/formula.h"
+#include "ir/ops/op_def.h"
+#include "llvm/ADT/STLExtras.h"
+#include <cmath>
+
+namespace fusor::passes {
+
+using ir::DType, ir::Op, ir::Value;
+
+std::optional<double> scalarOf(Value value) {
+  if (!value || !llvm::all_of(value.shape(), [](const ir::Dim &d) { return d.is(1); })) return std::nullopt;
+  if (value.isPersistent()) {
+    const ir::Persistent &p = *value.users().front()->function()->module().persistent(value.name());
+    if (p.kind != ir::PersistentKind::constant || !p.data) return std::nullopt;
+    return ir::loadElement(p.type.dtype, p.data->data(), 0);
+  }
+  Op *op = value.op();
+  if (!op) return std::nullopt;
+  if (op->is("constant")) return ir::roundTo(value.dtype(), op->attr<double>("value"));
+  if (op->is("reshape") || op->is("broadcast")) return scalarOf(op->operand(0u));
+  if (op->is("cast")) {
+    auto x = scalarOf(op->operand(0u));
+    return x ? std::optional(ir::roundTo(value.dtype(), *x)) : std::nullopt;
+  }
+  if (!op->def().isElementwise() || !ir::isFloat(value.dtype())) return std::nullopt;
+  llvm::SmallVector<double, 4> arguments;
+  for (Value operand : op->operands()) {
+    auto x = scalarOf(operand);
+    if (!x) return std::nullopt;
+    arguments.push_back(*x);
+  }
+  return ir::roundTo(value.dtype(), op->def().formula.value(arguments.data(), op->site()));
+}
+
+bool isNear(double value, double wanted, DType dtype) {
+  const double ulp = dtype == DType::f64 ? 0x1p-52 : 0x1p-23;
+  return std::abs(value - wanted) <= 8 * ulp * std::abs(wanted);
+}
+
+std::optional<std::pair<double, Value>> scalarAndOther(const Op &op) {
+  if (op.operands().size() != 2) return std::nullopt;
+  for (unsigned i : {1u, 0u})
+    if (auto number = scalarOf(op.operand(i))) return std::pair(*number, op.operand(1 - i));
+  return std::nullopt;
+}
+
+Op *madeBy(Value value, llvm::StringRef name) {
+  Op *op = value ? value.op() : nullptr;
+  return op && value.index() == 0 && op->is(name) ? op : nullptr;
+}
+
+Op *onlyReader(Value value, llvm::StringRef name) {
+  if (!value.hasOneUse()) return nullptr;
+  Op *op = value.users().front();
+  return op->is(name) ? op : nullptr;
+}
+
+bool isWide(Value value) { return value.dtype() == DType::f32 || value.dtype() == DType::f64; }
+
+Value beforeWidening(Value value) {
+  Op *cast = madeBy(value, "cast");
+  if (!cast) return value;
+  Value x = cast->operand(0u);
+  bool widens = (x.dtype() == DType::bf16 || x.dtype() == DType::f16) && value.dtype() == DType::f32;
+  return widens ? x : value;
+}
+
+bool isVectorFor(Value value, Value like) {
+  return value.rank() >= 1 && value.rank() <= like.rank() && value.shape().back() == like.shape().back() &&
+         llvm::all_of(value.shape().drop_back(), [](const ir::Dim &d) { return d.is(1); });
+}
+
+Value asVector(ir::Builder &b, Value value) {
+  if (value.rank() == 1) return value;
+  return b.op("reshape", {value}, {{"shape", ir::Shape{value.shape().back()}}});
+}
+
+bool reducesLastDim(const Op &op) {
+  const auto &dims = op.attr<std::vector<int64_t>>("dims");
+  const int64_t rank = op.operand(0u).rank();
+  if (!op.attr<bool>("keep")) return false;
+  return dims.size() == 1 ? dims[0] == -1 || dims[0] == rank - 1 : dims.empty() && rank == 1;
+}
+
+} // namespace fusor::passes

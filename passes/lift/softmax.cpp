@@ -1,0 +1,59 @@
+// softmax: exp(x - max x) over its sum; and softmax of the same rows under another shape.
+#include "ir/ops/op_def.h"
+#include "passes/lift/family.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace fusor::passes {
+namespace {
+
+using ir::Op, ir::Value;
+
+// The dim that `op` reduces alone and keeps as 1.
+std::optional<int64_t> onlyReducedDim(const Op &op) {
+  const auto &dims = op.attr<std::vector<int64_t>>("dims");
+  const int64_t rank = op.operand(0u).rank();
+  if (!op.attr<bool>("keep") || dims.size() != 1) return std::nullopt;
+  return dims[0] < 0 ? dims[0] + rank : dims[0];
+}
+
+Finding findInSmallOps(Op &div) {
+  Value e = div.operand(0u);
+  Op *exp = madeBy(e, "exp"), *sum = madeBy(div.operand(1), "sum");
+  if (!exp || !sum || sum->operand(0u) != e) return Finding::none();
+  auto axis = onlyReducedDim(*sum);
+  if (!axis) return Finding::refused("the sum is over several dims, or they are not kept as 1");
+  Op *shift = madeBy(exp->operand(0u), "sub");
+  Op *max = shift ? madeBy(shift->operand(1), "reduce_max") : nullptr;
+  if (!max || max->operand(0u) != shift->operand(0u))
+    return Finding::refused("no maximum is subtracted: exp may overflow, softmax does not");
+  if (onlyReducedDim(*max) != axis) return Finding::refused("maximum and sum are over other dims");
+  Value x = shift->operand(0u);
+  if (!isWide(x)) return Finding::refused("small ops in {0} round in between", ir::name(x.dtype()));
+  return Finding::found(div.result(), [=](ir::Builder &b) { return b.op("softmax", {x}, {{"axis", *axis}}); });
+}
+
+// reshape(softmax(reshape x)) over a last dim that stays, as softmax of two dims is written.
+Finding findBetweenReshapes(Op &back) {
+  Op *softmax = madeBy(back.operand(0u), "softmax");
+  Op *flat = softmax ? madeBy(softmax->operand(0u), "reshape") : nullptr;
+  if (!flat) return Finding::none();
+  Value x = flat->operand(0u), rows = flat->result();
+  if (x.rank() == 0 || x.shape() != back.result().shape()) return Finding::none();
+  if (softmax->site().axis("axis", rows.rank()) != rows.rank() - 1 || x.shape().back() != rows.shape().back())
+    return Finding::refused("softmax is not over the last dim of %{0}", x.name());
+  return Finding::found(back.result(), [=](ir::Builder &b) {
+    ir::Attrs attrs = softmax->attrs();
+    attrs.erase("axis");
+    return b.op("softmax", {x}, attrs);
+  });
+}
+
+} // namespace
+
+Finding findSoftmax(Op &op) {
+  if (op.is("div")) return findInSmallOps(op);
+  if (op.is("reshape")) return findBetweenReshapes(op);
+  return Finding::none();
+}
+
+} // namespace fusor::passes
