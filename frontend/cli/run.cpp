@@ -66,6 +66,12 @@ llvm::Expected<bool> check(Console &console, const RunOptions &o, llvm::StringRe
   return c.agrees;
 }
 
+bool hasEmptyInput(const onnx::InputContent &content, size_t count) {
+  for (unsigned i = 0; i < count; ++i)
+    if (auto data = content(i); data && data->elements() == 0) return true;
+  return false;
+}
+
 /// The model for the inputs given: with symbols where it can be read so, else for their sizes alone.
 llvm::Expected<LoadedModule> loadOnnx(Console &console, const RunOptions &o) {
   auto declared = onnx::readDeclared(o.file);
@@ -81,6 +87,15 @@ llvm::Expected<LoadedModule> loadOnnx(Console &console, const RunOptions &o) {
                       std::make_shared<const std::vector<char>>(std::move(tensor->bytes))};
   };
   auto imported = onnx::importModel(o.file, options);
+  if (imported && hasEmptyInput(options.content, declared->inputs.size()) && !imported->module->symbols().empty()) {
+    options.fixSizes = true; // symbols are 1 or more
+    if (auto fixed = onnx::importModel(o.file, options)) {
+      console.note("an input has a size of 0: the model is compiled for the sizes of these inputs only");
+      imported = std::move(fixed);
+    } else {
+      llvm::consumeError(fixed.takeError()); // the run says which size is not allowed
+    }
+  }
   if (!imported && (!o.inputs.empty() || !o.inputsFolder.empty())) {
     options.fixSizes = true;
     auto fixed = onnx::importModel(o.file, options);

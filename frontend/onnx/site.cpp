@@ -104,6 +104,13 @@ std::optional<std::vector<double>> NodeSite::constant(unsigned i) {
   return values;
 }
 
+const Known *NodeSite::known(unsigned i) {
+  if (!has(i)) return nullptr;
+  Slot &slot = *inputs_[i];
+  if (!slot.known && slot.data) slot.known = knownOf(*slot.data);
+  return slot.known ? &*slot.known : nullptr;
+}
+
 void NodeSite::checkIndices(unsigned i, const Dim &size) {
   auto indices = size.isConstant() ? constant(i) : std::nullopt;
   if (!indices) return;

@@ -51,6 +51,8 @@ public:
   std::optional<std::vector<double>> reals(unsigned i, llvm::StringRef what);
   /// The content of input `i` where the file itself has it; asking is no failure.
   std::optional<std::vector<double>> constant(unsigned i);
+  /// Input `i` where it is small integers known at import, perhaps sizes; else null.
+  const Known *known(unsigned i);
   /// Fails where the file itself has an index of input `i` that is outside of a dim of `size`.
   void checkIndices(unsigned i, const ir::Dim &size);
 

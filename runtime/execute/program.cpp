@@ -26,7 +26,8 @@ llvm::Expected<TensorView> viewOf(const TensorType &type, const SymbolValues &sy
 } // namespace
 
 Program::Program(std::unique_ptr<Module> module, Target target, CompileOptions options)
-    : module_(std::move(module)), target_(std::move(target)), options_(std::move(options)) {}
+    : module_(std::move(module)), target_(std::move(target)), options_(std::move(options)),
+      sliceBounds_(sliceBounds(*module_)) {}
 Program::~Program() = default;
 
 llvm::Expected<const Function *> Program::function(llvm::StringRef name) const {
@@ -75,6 +76,7 @@ llvm::Expected<SymbolValues> Program::bindSymbols(llvm::StringRef name, llvm::Ar
       return userError("{0} must be in {1}..{2}, is {3}", entry.first(), range->second.low, range->second.high,
                        entry.second);
   }
+  if (auto error = checkSliceBounds(sliceBounds_, name, bound)) return error;
   return bound;
 }
 

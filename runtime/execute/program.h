@@ -10,6 +10,7 @@
 #pragma once
 #include "codegen/plan/cluster.h"
 #include "passes/memory/memory_plan.h"
+#include "runtime/execute/slice_bounds.h"
 #include "runtime/execute/tensor_view.h"
 #include <atomic>
 #include <map>
@@ -163,6 +164,7 @@ protected:
   std::unique_ptr<ir::Module> module_;
   ir::Target target_;
   CompileOptions options_;
+  std::vector<SliceBound> sliceBounds_; // checked at every run whose sizes are new
   std::vector<Fallback> fallbacks_;
   std::vector<StepTime> times_;
   CompileStats compileStats_;

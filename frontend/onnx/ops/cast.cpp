@@ -48,11 +48,27 @@ Term castTo(Term x, DType to, bool saturate) {
 
 namespace {
 
+// Sizes stay sizes in another integer type that holds them.
+std::optional<Known> asSizes(NodeSite &s, DType to) {
+  const Known *known = s.known(0);
+  if (!known || known->dtype == DType::i1 || (to != DType::i64 && to != DType::i32)) return std::nullopt;
+  for (const ir::Dim &size : known->elements) {
+    bool fits = size.isConstant() ? ir::roundTo(DType::i32, static_cast<double>(size.value())) ==
+                                        static_cast<double>(size.value())
+                                  : size.asSymbol().has_value();
+    if (to == DType::i32 && !fits) return std::nullopt;
+  }
+  Known same = *known;
+  same.dtype = to;
+  return same;
+}
+
 void cast(NodeSite &s) {
   bool saturate = s.version() < 19 || s.integer("saturate", 1) != 0;
   s.ignore("round_mode"); // of e8m0 only
   auto to = dtypeOf(static_cast<int32_t>(s.integer("to", 0)));
   if (!to) return void(s.fail("attribute 'to': {0}", llvm::toString(to.takeError())));
+  if (auto sizes = asSizes(s, *to)) return s.outKnown(0, std::move(*sizes));
   s.out(0, castTo(s.in(0), *to, saturate));
 }
 void castLike(NodeSite &s) {

@@ -231,8 +231,11 @@ std::optional<Cut> cutOfSizes(NodeSite &s, const Dim &start, const Dim &end, int
   Dim first = placed(start, n), last = placed(end, n), size = last - first;
   if (!isModest(first) || !isModest(last) || !isModest(size)) return refused("its bounds are too large");
   if (size.isConstant() && size.value() <= 0) return Cut{Dim(0), Dim(0), 1};
-  if (!w.demandAtLeast(first, 0) || !w.demandAtLeast(n - last, 0) || !w.demandAtLeast(size, 0))
-    return refused("whether its bounds lie in the dim is not known");
+  // Two symbols against a number (P..P+S of 64): the runtime checks a slice when it knows the sizes. A Slice of ONNX
+  // would be shorter there, which the shape of the result does not say.
+  bool known = w.demandAtLeast(first, 0) && w.demandAtLeast(size, 0) &&
+               (w.demandAtLeast(n - last, 0) || (n.isConstant() && isNeverNegative(last)));
+  if (!known) return refused("whether its bounds lie in the dim is not known");
   if (step == 1) return Cut{first, size, 1};
   auto count = size.divide(Dim(step));
   if (!count) return refused("its size is not a multiple of the step");

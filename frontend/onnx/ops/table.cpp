@@ -7,7 +7,8 @@ llvm::ArrayRef<llvm::ArrayRef<OpEntry>> operatorFamilies() {
   static const std::vector<llvm::ArrayRef<OpEntry>> families = {
       elementwiseOperators(), activationOperators(), castOperators(),          reductionOperators(),
       movementOperators(),    indexingOperators(),   constantOperators(),      linearOperators(),
-      quantizeOperators(),    attentionOperators(),  normalizationOperators(),
+      quantizeOperators(),    attentionOperators(),  normalizationOperators(), fusedAttentionOperators(),
+      convolutionOperators(),
   };
   return families;
 }

@@ -39,6 +39,8 @@ llvm::ArrayRef<OpEntry> constantOperators();
 llvm::ArrayRef<OpEntry> linearOperators();
 llvm::ArrayRef<OpEntry> normalizationOperators();
 llvm::ArrayRef<OpEntry> attentionOperators();
+llvm::ArrayRef<OpEntry> fusedAttentionOperators();
+llvm::ArrayRef<OpEntry> convolutionOperators();
 llvm::ArrayRef<OpEntry> quantizeOperators();
 
 /// All of them, in that order.
