@@ -32,8 +32,9 @@ const Known *knownIn(Slot *slot) {
 
 } // namespace
 
-GraphImporter::GraphImporter(const Model &model, llvm::StringRef folder, const ImportOptions &options)
-    : model_(model), folder_(folder), options_(options) {}
+GraphImporter::GraphImporter(const Model &model, llvm::StringRef folder, const ImportOptions &options,
+                             EqualSizes equal)
+    : model_(model), folder_(folder), options_(options), equal_(std::move(equal)) {}
 
 void GraphImporter::report(llvm::Twine text) {
   ++problemCount_;
@@ -172,6 +173,7 @@ void GraphImporter::readInputs(const Graph &graph, Scope &scope) {
     if (scope.names.count(input.name())) continue; // an initializer: a constant, or a default that nobody overrides
     addInput(input, index++, scope);
   }
+  for (const auto &[symbol, size] : equal_) result_.module->symbols().erase(symbol);
 }
 
 void GraphImporter::addInput(const ValueInfo &input, unsigned index, Scope &scope) {
@@ -224,7 +226,8 @@ ir::Dim GraphImporter::symbol(llvm::StringRef name) {
     result_.module->declareSymbol(fresh, {1, kMaxSymbol});
     it->second = fresh;
   }
-  return Dim::symbol(it->second);
+  auto equal = equal_.find(it->second);
+  return equal == equal_.end() ? Dim::symbol(it->second) : equal->second;
 }
 
 // A number, a name, or a sum of them ("past_sequence_length + sequence_length" is what exporters write).

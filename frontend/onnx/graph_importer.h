@@ -14,12 +14,15 @@ class Dimension;
 
 class GraphImporter {
 public:
-  GraphImporter(const Model &model, llvm::StringRef folder, const ImportOptions &options);
+  /// `equal`: symbols of inputs that an import of the same model found to be other sizes.
+  GraphImporter(const Model &model, llvm::StringRef folder, const ImportOptions &options, EqualSizes equal = {});
 
   /// What was read; look at problems() first.
   Imported run();
   /// All that is wrong, one a line of a message: "node 'n' (Foo of ai.onnx 13): ...". Empty: nothing.
   llvm::ArrayRef<std::string> problems() const { return problems_; }
+  /// Those that are still to be made equal.
+  const EqualSizes &equalSizes() const { return writer_->equalSizes(); }
   unsigned problemCount() const { return problemCount_; }
 
 private:
@@ -52,6 +55,7 @@ private:
   const Model &model_;
   std::string folder_;
   const ImportOptions &options_;
+  EqualSizes equal_;
   Imported result_;
   ir::Function *function_ = nullptr;
   std::unique_ptr<Writer> writer_;

@@ -36,14 +36,34 @@ llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> readFile(llvm::StringRef pat
   return std::move(*buffer);
 }
 
+constexpr unsigned kMaxAttempts = 5;
+
+// Whether no symbol is on both sides of the equations then.
+bool canAdd(const EqualSizes &equal, const EqualSizes::value_type &more) {
+  bool apart = !equal.count(more.first);
+  more.second.forEachSymbol([&](llvm::StringRef name) { apart &= !equal.count(name.str()); });
+  for (const auto &entry : equal)
+    entry.second.forEachSymbol([&](llvm::StringRef name) { apart &= name != more.first; });
+  return apart;
+}
+
 } // namespace
 
 llvm::Expected<Imported> importBytes(llvm::StringRef bytes, llvm::StringRef name, llvm::StringRef folder,
                                      const ImportOptions &options) {
   auto model = parseModelFile(bytes);
   if (!model) return diagnostic(name, llvm::toString(model.takeError()));
-  GraphImporter importer(**model, folder, options);
-  Imported imported = importer.run();
+  EqualSizes equal; // one more each time: a mask's length that is P + S, say
+  std::optional<GraphImporter> attempt;
+  Imported imported;
+  for (unsigned i = 0; i < kMaxAttempts; ++i) {
+    attempt.emplace(**model, folder, options, equal);
+    imported = attempt->run();
+    const EqualSizes &found = attempt->equalSizes();
+    if (found.empty() || !canAdd(equal, *found.begin())) break;
+    equal.insert(*found.begin());
+  }
+  GraphImporter &importer = *attempt;
   if (importer.problemCount()) {
     std::vector<Diagnostic> all;
     for (const std::string &text : importer.problems()) {

@@ -191,4 +191,13 @@ bool Writer::demandAtLeast(const Dim &dim, int64_t low) {
   return false;
 }
 
+bool Writer::demandEqual(const Dim &dim, const Dim &size) {
+  if (dim == size) return true;
+  auto symbol = dim.asSymbol();
+  bool isOther = symbol.has_value() && isNeverNegative(size);
+  size.forEachSymbol([&](llvm::StringRef name) { isOther &= symbol && name != *symbol; });
+  if (isOther) equal_.try_emplace(symbol->str(), size);
+  return false;
+}
+
 } // namespace fusor::onnx

@@ -5,10 +5,12 @@
 #include "frontend/onnx/known.h"
 #include "ir/graph/builder.h"
 #include "llvm/ADT/StringSet.h"
+#include <map>
 
 namespace fusor::onnx {
 
 class Writer;
+using EqualSizes = std::map<std::string, ir::Dim>; // a symbol of an input's shape -> the size that it must be
 
 /// A value in an expansion; empty after a failure. Dims of an empty one read as 1.
 class Term {
@@ -106,6 +108,9 @@ public:
   /// Demands that `dim` is at least `low`, or at most `high`: what the range of its symbol allows is narrowed, where it
   /// is one symbol plus a number. False where it cannot be had.
   bool demandAtLeast(const ir::Dim &dim, int64_t low);
+  /// Demands that a symbol is `size`. False, and kept in equalSizes(): the importer starts again with the two as one.
+  bool demandEqual(const ir::Dim &dim, const ir::Dim &size);
+  const EqualSizes &equalSizes() const { return equal_; }
 
 private:
   std::string freshName(llvm::StringRef name);
@@ -114,6 +119,7 @@ private:
   ir::Builder builder_;
   std::optional<std::string> failure_;
   unsigned made_ = 0; // by this node
+  EqualSizes equal_;
 };
 
 } // namespace fusor::onnx

@@ -105,6 +105,17 @@ TEST(OnnxMicrosoft, ACausalQuerySeesWhatCameBefore) {
   EXPECT_EQ(text, "0.000 0.000 0.000 4.000 ");
 }
 
+// The mask has a name of its own for P + S.
+TEST(OnnxMicrosoft, AMaskIsAsLongAsThePastAndTheInput) {
+  ModelBuilder m;
+  m.input("x", {"1", "S", "2"}).input("mask", {"1", "total"}, kInt32).output("y");
+  m.input("k", {"1", "1", "P", "2"}).input("v", {"1", "1", "P", "2"});
+  multiHead(m, {"x", "x", "x", "", "mask", "", "k", "v"});
+  std::string text = m.imported();
+  EXPECT_PART(text, "%mask: i32[1, P+S]");
+  EXPECT_EQ(text.find("total"), std::string::npos) << text;
+}
+
 TEST(OnnxMicrosoft, WhatIsNotReadIsNamed) {
   ModelBuilder m;
   m.input("x", {"1", "2", "2"}).output("y").input("n", {"1"}, kInt32);

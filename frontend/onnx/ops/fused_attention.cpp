@@ -42,7 +42,7 @@ Term keyBias(NodeSite &s, Term mask, const Heads &h, double filter) {
   if (mask.rank() == 1 && mask.dim(0) == batch) return filtered(j < column(Dim(0)), filter);
   if (mask.rank() == 1 && mask.dim(0) == batch * Dim(2))
     return filtered(both(j < column(Dim(0)), j >= column(batch)), filter);
-  if (mask.rank() == 2 && mask.dim(0) == batch && mask.dim(1) == keys)
+  if (mask.rank() == 2 && mask.dim(0) == batch && w.demandEqual(mask.dim(1), keys))
     return filtered(mask.reshape({batch, Dim(1), Dim(1), keys}) > 0.0, filter);
   if (mask.rank() == 3 && mask.dim(0) == batch && mask.dim(1) == queries && mask.dim(2) == keys)
     return filtered(mask.reshape({batch, Dim(1), queries, keys}) > 0.0, filter);
