@@ -32,8 +32,7 @@ const Known *knownIn(Slot *slot) {
 
 } // namespace
 
-GraphImporter::GraphImporter(const Model &model, llvm::StringRef folder, const ImportOptions &options,
-                             EqualSizes equal)
+GraphImporter::GraphImporter(const Model &model, llvm::StringRef folder, const ImportOptions &options, EqualSizes equal)
     : model_(model), folder_(folder), options_(options), equal_(std::move(equal)) {}
 
 void GraphImporter::report(llvm::Twine text) {

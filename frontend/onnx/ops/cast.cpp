@@ -53,9 +53,9 @@ std::optional<Known> asSizes(NodeSite &s, DType to) {
   const Known *known = s.known(0);
   if (!known || known->dtype == DType::i1 || (to != DType::i64 && to != DType::i32)) return std::nullopt;
   for (const ir::Dim &size : known->elements) {
-    bool fits = size.isConstant() ? ir::roundTo(DType::i32, static_cast<double>(size.value())) ==
-                                        static_cast<double>(size.value())
-                                  : size.asSymbol().has_value();
+    bool fits = size.isConstant()
+                    ? ir::roundTo(DType::i32, static_cast<double>(size.value())) == static_cast<double>(size.value())
+                    : size.asSymbol().has_value();
     if (to == DType::i32 && !fits) return std::nullopt;
   }
   Known same = *known;

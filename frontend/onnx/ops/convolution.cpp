@@ -98,8 +98,8 @@ void conv(NodeSite &s) {
   auto windows = windowsOf(s, x, kernel);
   if (!windows) return;
   if (weights.rank() != x.rank() || !x.dim(1).isConstant() || !weights.dim(0).isConstant() || groups <= 0 ||
-      x.dim(1).value() % groups || weights.dim(0).value() % groups ||
-      !weights.dim(1).is(x.dim(1).value() / groups) || weights.dtype() != x.dtype() || !x.isFloat())
+      x.dim(1).value() % groups || weights.dim(0).value() % groups || !weights.dim(1).is(x.dim(1).value() / groups) ||
+      weights.dtype() != x.dtype() || !x.isFloat())
     return void(s.fail("input {0} and weights {1} do not fit in {2} groups", x.typeText(), weights.typeText(), groups));
   unsigned n = windows->size();
   int64_t each = x.dim(1).value() / groups, filters = weights.dim(0).value();

@@ -31,7 +31,8 @@ Term filtered(Term keep, double filter) {
   return select(keep, w.constant(0, DType::f32), w.constant(filter, DType::f32));
 }
 
-// The key mask of both operators as a bias: numbers of keys [B], ends and starts [2B], or 1 = keep as [B, T], [B, S, T].
+// The key mask of both operators as a bias: numbers of keys [B], ends and starts [2B], or 1 = keep as [B, T], [B, S,
+// T].
 Term keyBias(NodeSite &s, Term mask, const Heads &h, double filter) {
   if (!mask) return {};
   Writer &w = s.writer();
@@ -111,8 +112,8 @@ void attentionMicrosoft(NodeSite &s) {
   std::vector<int64_t> listed = s.list("qkv_hidden_sizes");
   if (s.failed()) return;
   if (x.rank() != 3 || weights.rank() != 2 || !weights.dim(1).isConstant())
-    return void(s.fail("needs [B, S, D] and weights [D, 3*N*d], is given {0} and {1}", x.typeText(),
-                       weights.typeText()));
+    return void(
+        s.fail("needs [B, S, D] and weights [D, 3*N*d], is given {0} and {1}", x.typeText(), weights.typeText()));
   int64_t width = weights.dim(1).value();
   if (listed.empty()) listed.assign(3, width / 3);
   if (listed.size() != 3 || listed[0] + listed[1] + listed[2] != width || listed[0] != listed[1] || listed[0] <= 0 ||
@@ -170,7 +171,8 @@ void multiHeadAttention(NodeSite &s) {
     if (bias && bias.rank() != 1) return void(s.fail("the bias must be a vector, is {0}", bias.typeText()));
     h.q = headsOf(s, withBias(q, bias, Dim(0), width), heads);
     if (isPackedPair) {
-      if (v || !k.dim(3).is(2)) return void(s.fail("packed keys and values must be [B, L, N, 2, d]: {0}", k.typeText()));
+      if (v || !k.dim(3).is(2))
+        return void(s.fail("packed keys and values must be [B, L, N, 2, d]: {0}", k.typeText()));
       h.k = unpacked(k, 0), h.v = unpacked(k, 1);
     } else if (!v || v.rank() != k.rank()) {
       return void(s.fail("keys {0} and values {1} must be of one form", k.typeText(), v.typeText()));
