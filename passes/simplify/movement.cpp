@@ -41,9 +41,23 @@ Verdict slicesWhole(const Match &m) {
                                       "it does not begin at 0 in steps of 1");
 }
 
-Verdict bothStepByOne(const Match &m) {
-  return m.require(m.root().attr<Integers>("step").empty() && m.op("inner").attr<Integers>("step").empty(),
-                   "a slice has steps");
+// Bounds that hang on symbols are checked when a run's sizes are known, each slice's against its own operand: where one
+// of the two takes a dim whole, the slice of both has the other's.
+Verdict sliceMakesOne(const Match &m) {
+  const ir::Op &outer = m.root(), &inner = m.op("inner");
+  if (!outer.attr<Integers>("step").empty() || !inner.attr<Integers>("step").empty())
+    return m.require(false, "a slice has steps");
+  auto isWhole = [](const ir::Op &slice, unsigned i) {
+    return slice.attr<Shape>("start")[i].is(0) && slice.attr<Shape>("size")[i] == slice.operand(0u).shape()[i];
+  };
+  auto isConstant = [](const ir::Op &slice, unsigned i) {
+    return slice.attr<Shape>("start")[i].isConstant() && slice.attr<Shape>("size")[i].isConstant() &&
+           slice.operand(0u).shape()[i].isConstant();
+  };
+  for (unsigned i = 0; i < outer.result().rank(); ++i)
+    if (!isWhole(outer, i) && !isWhole(inner, i) && !(isConstant(outer, i) && isConstant(inner, i)))
+      return m.require(false, "each of the two slices has bounds of its own to check");
+  return Verdict::yes();
 }
 
 Replacement sliceOnce(const Match &m, ir::Builder &b) {
@@ -139,7 +153,7 @@ llvm::ArrayRef<Rule> movementRules() {
          return b.op("transpose", {m["x"]}, {{"perm", composed(m)}});
        }},
       {"slice-whole", op("slice", {x}), slicesWhole, justX},
-      {"slice-slice", op("slice", {op("slice", {x}).as("inner")}), bothStepByOne, sliceOnce},
+      {"slice-slice", op("slice", {op("slice", {x}).as("inner")}), sliceMakesOne, sliceOnce},
       {"pad-nothing", op("pad", {x}),
        [](const Match &m) {
          return m.require(allZero(m.root().attr<Shape>("before")) && allZero(m.root().attr<Shape>("after")),
