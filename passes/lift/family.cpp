@@ -8,30 +8,38 @@ namespace fusor::passes {
 
 using ir::DType, ir::Op, ir::Value;
 
-std::optional<double> scalarOf(Value value) {
+// What is deeper is no constant that an exporter writes; a value that is used twice, again and again, would take for
+// ever.
+constexpr unsigned kMostScalarDepth = 8;
+
+const ir::Persistent *storedConstant(Value value) {
+  if (!value.isPersistent()) return nullptr;
+  const ir::Persistent *p = value.users().front()->function()->module().persistent(value.name());
+  return p->kind == ir::PersistentKind::constant && p->data ? p : nullptr;
+}
+
+static std::optional<double> scalarOf(Value value, unsigned depth) {
   if (!value || !llvm::all_of(value.shape(), [](const ir::Dim &d) { return d.is(1); })) return std::nullopt;
-  if (value.isPersistent()) {
-    const ir::Persistent &p = *value.users().front()->function()->module().persistent(value.name());
-    if (p.kind != ir::PersistentKind::constant || !p.data) return std::nullopt;
-    return ir::loadElement(p.type.dtype, p.data->data(), 0);
-  }
+  if (const ir::Persistent *p = storedConstant(value)) return ir::loadElement(p->type.dtype, p->data->data(), 0);
   Op *op = value.op();
-  if (!op) return std::nullopt;
+  if (!op || depth == 0) return std::nullopt;
   if (op->is("constant")) return ir::roundTo(value.dtype(), op->attr<double>("value"));
-  if (op->is("reshape") || op->is("broadcast")) return scalarOf(op->operand(0u));
+  if (op->is("reshape") || op->is("broadcast")) return scalarOf(op->operand(0u), depth - 1);
   if (op->is("cast")) {
-    auto x = scalarOf(op->operand(0u));
+    auto x = scalarOf(op->operand(0u), depth - 1);
     return x ? std::optional(ir::roundTo(value.dtype(), *x)) : std::nullopt;
   }
   if (!op->def().isElementwise() || !ir::isFloat(value.dtype())) return std::nullopt;
   llvm::SmallVector<double, 4> arguments;
   for (Value operand : op->operands()) {
-    auto x = scalarOf(operand);
+    auto x = scalarOf(operand, depth - 1);
     if (!x) return std::nullopt;
     arguments.push_back(*x);
   }
   return ir::roundTo(value.dtype(), op->def().formula.value(arguments.data(), op->site()));
 }
+
+std::optional<double> scalarOf(Value value) { return scalarOf(value, kMostScalarDepth); }
 
 bool isNear(double value, double wanted, DType dtype) {
   const double ulp = dtype == DType::f64 ? 0x1p-52 : 0x1p-23;
@@ -76,11 +84,17 @@ Value asVector(ir::Builder &b, Value value) {
   return b.op("reshape", {value}, {{"shape", ir::Shape{value.shape().back()}}});
 }
 
-bool reducesLastDim(const Op &op) {
+std::optional<int64_t> onlyReducedDim(const Op &op) {
   const auto &dims = op.attr<std::vector<int64_t>>("dims");
   const int64_t rank = op.operand(0u).rank();
-  if (!op.attr<bool>("keep")) return false;
-  return dims.size() == 1 ? dims[0] == -1 || dims[0] == rank - 1 : dims.empty() && rank == 1;
+  if (!op.attr<bool>("keep") || dims.size() != 1) return std::nullopt;
+  return dims[0] < 0 ? dims[0] + rank : dims[0];
+}
+
+bool reducesLastDim(const Op &op) {
+  const int64_t rank = op.operand(0u).rank();
+  if (op.attr<std::vector<int64_t>>("dims").empty()) return op.attr<bool>("keep") && rank == 1; // all dims
+  return onlyReducedDim(op) == rank - 1;
 }
 
 } // namespace fusor::passes

@@ -40,7 +40,9 @@ Finding findAttention(ir::Op &op);  // softmax(q k^T scale + mask) v
 
 // --- values
 
-/// The number of a value with one element that is known now: a constant, or arithmetic on such.
+/// The constant that `value` reads from the module, with its bytes; else null.
+const ir::Persistent *storedConstant(ir::Value value);
+/// The number of a value with one element that is known now: a constant, or arithmetic on such, a few ops deep.
 std::optional<double> scalarOf(ir::Value value);
 /// Equal but for a few roundings in `dtype`.
 bool isNear(double value, double wanted, ir::DType dtype);
@@ -58,6 +60,8 @@ ir::Value beforeWidening(ir::Value value);
 bool isVectorFor(ir::Value value, ir::Value like);
 /// As [C].
 ir::Value asVector(ir::Builder &b, ir::Value value);
+/// The dim that `op` reduces alone and keeps as 1.
+std::optional<int64_t> onlyReducedDim(const ir::Op &op);
 /// Whether `op` reduces the last dim alone and keeps it as 1.
 bool reducesLastDim(const ir::Op &op);
 

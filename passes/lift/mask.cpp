@@ -41,10 +41,8 @@ private:
       if (elements > kMostElements) return nullptr;
     }
     tensor->data.assign(elements, 0);
-    if (value.isPersistent()) {
-      const ir::Persistent &p = *value.users().front()->function()->module().persistent(value.name());
-      if (p.kind != ir::PersistentKind::constant || !p.data) return nullptr;
-      for (int64_t i = 0; i < elements; ++i) tensor->data[i] = ir::loadElement(p.type.dtype, p.data->data(), i);
+    if (const ir::Persistent *p = storedConstant(value)) {
+      for (int64_t i = 0; i < elements; ++i) tensor->data[i] = ir::loadElement(p->type.dtype, p->data->data(), i);
       return tensor;
     }
     Op *op = value.op();

@@ -90,12 +90,11 @@ Value writeNorm(ir::Builder &b, bool layer, Value x, Value weight, Value bias, d
 }
 
 bool isAllOf(Value value, double number) {
-  if (!value.isPersistent()) return false;
-  const ir::Persistent &p = *value.users().front()->function()->module().persistent(value.name());
+  const ir::Persistent *p = storedConstant(value);
   const ir::Dim count = value.type().elements();
-  if (p.kind != ir::PersistentKind::constant || !p.data || !count.isConstant()) return false;
+  if (!p || !count.isConstant()) return false;
   for (int64_t i = 0; i < count.value(); ++i)
-    if (ir::loadElement(p.type.dtype, p.data->data(), i) != number) return false;
+    if (ir::loadElement(p->type.dtype, p->data->data(), i) != number) return false;
   return true;
 }
 

@@ -8,14 +8,6 @@ namespace {
 
 using ir::Op, ir::Value;
 
-// The dim that `op` reduces alone and keeps as 1.
-std::optional<int64_t> onlyReducedDim(const Op &op) {
-  const auto &dims = op.attr<std::vector<int64_t>>("dims");
-  const int64_t rank = op.operand(0u).rank();
-  if (!op.attr<bool>("keep") || dims.size() != 1) return std::nullopt;
-  return dims[0] < 0 ? dims[0] + rank : dims[0];
-}
-
 Finding findInSmallOps(Op &div) {
   Value e = div.operand(0u);
   Op *exp = madeBy(e, "exp"), *sum = madeBy(div.operand(1), "sum");

@@ -4,6 +4,7 @@
 #include "passes/pipeline.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <cmath>
 
@@ -178,6 +179,17 @@ TEST(Lift, RecordsNearMisses) {
                                "gelu: %y2 is 0.5100000 x + 0.5100000 x t with t = tanh, 0.5 x + 0.5 x t is wanted";
     EXPECT_EQ(llvm::join(refused, "\n"), explain ? wanted : "");
   }
+}
+
+// Each value of a chain is used twice by the next: a walk without an end to its depth would take 2^60 steps.
+TEST(Lift, DeepScalarsTakeNoTime) {
+  std::string text = "const @c : f32[] = [1.0001]\nfunc @forward(%x: f32[4]) -> f32[4] {\n  %a0 = mul @c, @c : f32[]\n";
+  for (int i = 1; i <= 60; ++i) text += llvm::formatv("  %a{0} = mul %a{1}, %a{1} : f32[]\n", i, i - 1);
+  text += "  %p = pow %x, %a60 : f32[4]\n  %y = mul %x, %p : f32[4]\n  return %y\n}\n";
+  auto module = parsed(text.c_str());
+  passes::PassContext context((passes::PassOptions()));
+  EXPECT_SUCCESS(passes::runPasses(*module, {std::string("lift")}, context));
+  EXPECT_NE(module->str().find("pow %x, %a60"), std::string::npos);
 }
 
 TEST(Lift, CanBeDisabledByFamily) {
