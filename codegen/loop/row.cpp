@@ -459,8 +459,7 @@ private:
   const RowShape shape_;
   TransposedStores transposed_;
   const RowSchedule schedule_;
-  RowRingText ring_{k_,     text_,     plan_,
-                    shape_, schedule_, [this](llvm::function_ref<void()> body) { overColumns(body); }};
+  RowRingText ring_{k_, text_, plan_, shape_, [this](llvm::function_ref<void()> body) { overColumns(body); }};
   int64_t sharedBytes_ = 0;          // of dynamic shared memory
   std::string tileRow_;              // the first row of the tile
   std::vector<std::string> running_; // variables of plan_.sums

@@ -6,11 +6,10 @@ namespace fusor::codegen {
 using namespace ir;
 
 RowRingText::RowRingText(KernelBuilder &k, LoopText &text, const LoopPlan &plan, const RowShape &shape,
-                         const RowSchedule &schedule, OverColumns overColumns)
-    : k_(k), text_(text), plan_(plan), shape_(shape), overColumns_(std::move(overColumns)) {
-  RowSchedule::Values first = schedule.neededBy(0);
-  for (const LoopStep *step : fullLoads(plan))
-    (shape.lateInTheirRow && !first.contains(step->result.def()) ? late_ : early_).push_back(step);
+                         OverColumns overColumns)
+    : k_(k), text_(text), plan_(plan), shape_(shape), overColumns_(std::move(overColumns)), early_(fullLoads(plan)) {
+  if (shape.lateInTheirRow) late_ = lateLoads(plan);
+  llvm::erase_if(early_, [&](const LoopStep *load) { return isLate(*load); });
 }
 
 // Two rows of a full input, or one.

@@ -25,8 +25,7 @@ class RowRingText {
 public:
   /// `overColumns` writes the loop over a thread's columns around what it is given. All must outlive this.
   using OverColumns = std::function<void(llvm::function_ref<void()>)>;
-  RowRingText(KernelBuilder &k, LoopText &text, const LoopPlan &plan, const RowShape &shape,
-              const RowSchedule &schedule, OverColumns overColumns);
+  RowRingText(KernelBuilder &k, LoopText &text, const LoopPlan &plan, const RowShape &shape, OverColumns overColumns);
 
   /// In front of the loop over rows. `memory`: u8 * to bytes() of shared memory.
   void start(llvm::StringRef memory);

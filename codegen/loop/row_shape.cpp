@@ -83,14 +83,13 @@ struct Chooser {
     if (!shape.isPersistent || !columnSums(plan) || tier == ArchTier::simt || loads.empty()) return false;
     int64_t vectors = ceilDiv(elements, threads * width);
     ringBytes = lateBytes = 0;
-    RowSchedule schedule(plan, true, true);
-    RowSchedule::Values first = schedule.neededBy(0);
     for (const LoopStep *step : loads) {
       int64_t vectorBytes = byteSize(step->result.dtype()) * width;
       if (step->access.gather || !isVector(step->access) || vectorBytes % 16 != 0) return false;
       ringBytes += 2 * vectors * threads * vectorBytes;
-      if (!first.contains(step->result.def())) lateBytes += vectors * threads * vectorBytes;
     }
+    for (const LoopStep *step : lateLoads(plan))
+      lateBytes += vectors * threads * byteSize(step->result.dtype()) * width;
     return ringBytes <= kMostRingBytes &&
            ringBytes + TransposedStores::bytesOf(plan, kFewestTileRows, plan.columns.value(), width) <= mostBytes() &&
            columnSums(plan) * vectors * width <= kMostSumsBesideRing;
@@ -130,6 +129,13 @@ llvm::SmallVector<const LoopStep *, 8> fullLoads(const LoopPlan &plan) {
   llvm::SmallVector<const LoopStep *, 8> loads;
   for (const LoopStep &step : plan.main)
     if (step.kind == LoopStep::Kind::load && step.span == Span::full) loads.push_back(&step);
+  return loads;
+}
+
+llvm::SmallVector<const LoopStep *, 8> lateLoads(const LoopPlan &plan) {
+  auto loads = fullLoads(plan);
+  RowSchedule::Values first = RowSchedule(plan, true, true).neededBy(0);
+  llvm::erase_if(loads, [&](const LoopStep *step) { return first.contains(step->result.def()); });
   return loads;
 }
 

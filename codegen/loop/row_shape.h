@@ -32,6 +32,8 @@ struct RowShape {
 
 /// Loads of one element a column and row.
 llvm::SmallVector<const LoopStep *, 8> fullLoads(const LoopPlan &plan);
+/// Those of them that the first sweep does not read.
+llvm::SmallVector<const LoopStep *, 8> lateLoads(const LoopPlan &plan);
 int64_t columnSums(const LoopPlan &plan);
 
 /// `width`: columns of a thread at a time. `isVector`: whether an access is one of `width` aligned neighbours.
