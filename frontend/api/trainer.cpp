@@ -109,9 +109,8 @@ public:
       if (!run) return run.takeError();
       if (program().isDeferred()) hostMs += msSince(begin);
       unread_.push_back({*run, number, isLast});
-      bool isAhead = program().isDeferred() && !trace_; // a trace reads the state before it changes
-      if (isAhead && unread_.size() < runtime::Program::kMostAhead) continue;
-      if (auto error = readDownTo(isAhead ? 1 : 0, done)) return error;
+      size_t left = trace_ ? 0 : program().leftUnread(unread_.size()); // a trace reads the state before it changes
+      if (auto error = readDownTo(left, done)) return error;
     }
     hostMs_.push_back(hostMs);
     return done;

@@ -83,8 +83,7 @@ llvm::Expected<StepTiming> timeSteps(StepCase step, const DeviceSettings &settin
     if (!run) return run.takeError();
     if (number > warmup && program.isDeferred()) host.push_back(1000 * (hostMs + msSince(begin)));
     unread.push_back(*run);
-    if (program.isDeferred() && unread.size() < runtime::Program::kMostAhead) continue;
-    while (unread.size() > (program.isDeferred() ? 1 : 0)) // as training does
+    for (size_t left = program.leftUnread(unread.size()); unread.size() > left;) // as training does
       if (auto error = finish(++read)) return error;
   }
   while (!unread.empty())

@@ -8,6 +8,7 @@
 #include "runtime/cuda/device_buffers.h"
 #include "runtime/cuda/device_code.h"
 #include "runtime/cuda/gemm_choice.h"
+#include "runtime/execute/program.h"
 
 namespace fusor::runtime {
 
@@ -52,7 +53,7 @@ public:
   llvm::SmallVector<int64_t, 8> inputOffsets, inputBytes, outputOffsets, outputBytes;
   int64_t inputTotal = 0, ioTotal = 0; // inputs are in [0, inputTotal), outputs in [inputTotal, ioTotal)
   DeviceMemory io;
-  HostSide sides[3]; // in turn: the host fills one, or two, while the device works on another
+  HostSide sides[Program::kMostAhead]; // in turn: the host fills one, or two, while the device works on another
   unsigned turn = 0;
 
   // With addresses.

@@ -103,6 +103,8 @@ public:
   /// How many runs a loop has at most on their way, and reads down to one when it is there: two start one right behind
   /// the other. The host's memory is cold when a step takes long, and it is the first launch that pays for it.
   static constexpr unsigned kMostAhead = 3;
+  /// Of `started` runs that are not read, how many a loop leaves so.
+  size_t leftUnread(size_t started) const { return !isDeferred() ? 0 : started < kMostAhead ? started : 1; }
 
   /// Milliseconds a run takes on the device when `runs` of them stand one behind the other on the same inputs. It runs
   /// them: states go on. Two runs before that are not counted.
