@@ -1,4 +1,5 @@
 // Kernels of loops: pointwise, row and column, over ragged shapes and dtypes, in the emulator against the reference.
+#include "tests/codegen/fp8_text.h"
 #include "tests/codegen/kernel_checker.h"
 #include "tests/support/emulator/sanitizer.h"
 #include "tests/support/replaced.h"
@@ -372,26 +373,10 @@ func @f(%dy: TYPE[B, COLS], %x: TYPE[B, COLS], %w: f32[COLS], %mean: f32[B, 1], 
 
 // Two tiles leave no memory for a second row of what the first sweep does not read.
 TEST(Loop, RowWithTwoTransposedAndALateInput) {
-  const char *text = R"(
-dim B in 1..10000
-func @f(%dy: bf16[B, 768], %x: bf16[B, 768], %w: f32[768], %mean: f32[B, 1], %rstd: f32[B, 1], %r: bf16[B, 768], %s: f32[]) -> f8e4m3[768, B], f32[768], f32[768], f8e5m2[B, 768], f8e5m2[768, B], bf16[768] {
-  %h = normalize %x, %rstd, mean = %mean, weight = %w {out = f32}
-  %hq = fp8_cast %h, %s
-  %ht = transpose %hq {perm = [1, 0]}
-  %dx = layer_norm_grad %dy, %x, %mean, %rstd, weight = %w
-  %dw, %db = layer_norm_param_grad %dy, %x, %mean, %rstd
-  %y = add %dx, %r
-  %q = fp8_cast %y, %s {dtype = f8e5m2}
-  %t = transpose %q {perm = [1, 0]}
-  %z = cast %y {to = f32}
-  %f = sum %z {dims = [0]}
-  %c = cast %f {to = bf16}
-  return %ht, %dw, %db, %q, %t, %c
-})";
   KernelChecker checker;
   KernelChecker::Options options;
   options.tier = fusor::ir::ArchTier::sm90a;
-  checker.add(text, {{{"B", 77}}, {{"B", 8300}}}, options); // one tile a block, several
+  checker.add(kTwoTransposedAndALateInput, {{{"B", 77}}, {{"B", 8300}}}, options); // one tile a block, several
   std::string kernels = checker.text();
   EXPECT_NE(kernels.find("_rows.read(0, j, "), std::string::npos);
   EXPECT_NE(kernels.find("waitForCopies<2>()"), std::string::npos);
