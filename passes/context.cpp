@@ -18,9 +18,14 @@ llvm::StringRef name(Decision::Kind kind) {
   return names[static_cast<unsigned>(kind)];
 }
 
-bool PassContext::spend(llvm::StringRef rule) {
+bool PassContext::spend(llvm::StringRef rule, const ir::Op *op) {
   if (!enabled(rule) || (options_.fuel && spent_ >= *options_.fuel)) return false;
   ++spent_;
+  if (options_.fuel && spent_ == *options_.fuel) {
+    lastRewrite_ = Rewrite{rule.str(), "", "", {}};
+    if (op) lastRewrite_->subject = ir::printOp(*op), lastRewrite_->location = op->location();
+    if (op && op->function()) lastRewrite_->function = op->function()->name().str();
+  }
   return true;
 }
 

@@ -20,15 +20,23 @@ struct Decision {
 };
 llvm::StringRef name(Decision::Kind kind); // "taken", "refused", "near miss"
 
+/// One thing a pass did, as it stood before.
+struct Rewrite {
+  std::string rule, function, subject; // subject: "%y = neg %x : f32[8]"; empty where a rule rewrites no single op
+  ir::Location location;
+};
+
 class PassContext {
 public:
   explicit PassContext(const PassOptions &options) : options_(options) {}
   const PassOptions &options() const { return options_; }
 
   bool enabled(llvm::StringRef rule) const { return !options_.disabledRules.contains(rule); }
-  /// Asks to do one rewrite of `rule`: false where the rule is disabled or the fuel is used up.
-  bool spend(llvm::StringRef rule);
+  /// Asks to do one rewrite of `rule` at `op`: false where the rule is disabled or the fuel is used up.
+  bool spend(llvm::StringRef rule, const ir::Op *op = nullptr);
   int64_t rewrites() const { return spent_; }
+  /// The rewrite that the last of the fuel was spent on. Without a limit none is kept.
+  const std::optional<Rewrite> &lastRewrite() const { return lastRewrite_; }
 
   void record(Decision decision) { decisions_.push_back(std::move(decision)); }
   /// The same with function, subject and location taken from `op`.
@@ -38,6 +46,7 @@ public:
 private:
   const PassOptions &options_;
   int64_t spent_ = 0;
+  std::optional<Rewrite> lastRewrite_;
   std::vector<Decision> decisions_;
 };
 

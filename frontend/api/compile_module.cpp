@@ -27,6 +27,8 @@ CompileRequest::CompileRequest(const DeviceSettings &settings) {
   program.timeGemms = !settings.deterministic;
   program.ownGemm = settings.ownGemm;
   program.cacheDir = settings.cacheDir;
+  for (const std::string &rule : settings.disabledRules) passes.disabledRules.insert(rule);
+  passes.fuel = settings.fuel;
   program.forDump = !settings.dumpDir.empty();
   dumpFolder = settings.dumpDir;
 }

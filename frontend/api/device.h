@@ -2,21 +2,26 @@
 #pragma once
 #include "ir/types/target.h"
 #include "llvm/Support/Error.h"
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace fusor::frontend {
 
 /// Where and how a program runs; nothing of it changes what is computed but for the order of sums.
 struct DeviceSettings {
-  std::string device = "auto";             // auto, cpu, cuda, cuda:N
-  ir::ArchTier tier = ir::ArchTier::sm90a; // the best kernels to use on a GPU
-  unsigned threads = 0;                    // of the CPU; 0: all
-  bool strict = false;                     // a fallback is an error
-  bool check = false;                      // each kernel beside its body in float64
-  bool deterministic = false;              // nothing is timed to choose
-  bool ownGemm = false;                    // generated GEMMs instead of the library's
-  std::string cacheDir = {}, dumpDir = {}; // empty: the default folder; nowhere
-  std::string dumpInputs = {};             // a regular expression: kernels whose inputs a dump has; empty: none
+  std::string device = "auto";                 // auto, cpu, cuda, cuda:N
+  ir::ArchTier tier = ir::ArchTier::sm90a;     // the best kernels to use on a GPU
+  unsigned threads = 0;                        // of the CPU; 0: all
+  bool strict = false;                         // a fallback is an error
+  bool check = false;                          // each kernel beside its body in float64, values before and after passes
+  bool bisect = false;                         // where passes changed a value: find the rewrite
+  bool deterministic = false;                  // nothing is timed to choose
+  bool ownGemm = false;                        // generated GEMMs instead of the library's
+  std::string cacheDir = {}, dumpDir = {};     // empty: the default folder; nowhere
+  std::string dumpInputs = {};                 // a regular expression: kernels whose inputs a dump has; empty: none
+  std::vector<std::string> disabledRules = {}; // rules of passes that never fire
+  std::optional<int64_t> fuel = {};            // only so many rewrites
 };
 
 struct ChosenDevice {

@@ -6,6 +6,8 @@
 #include "frontend/api/fp8_calibration.h"
 #include "frontend/api/fp8_select.h"
 #include "frontend/bench/median.h"
+#include "frontend/check/check_files.h"
+#include "frontend/check/rewrites.h"
 #include "frontend/dump/dump.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -166,6 +168,21 @@ public:
       sum += static_cast<double>(loss) * static_cast<double>(rows);
     }
     return std::optional<double>(sum / static_cast<double>(count));
+  }
+
+  /// Values before and after passes, on the first sequence of step `number`.
+  llvm::Error checkPasses(int64_t number, const ChosenDevice &device, CompileRequest request) {
+    int64_t context = s_.config.context;
+    fillBatch(*data_.training, (number - 1) * s_.batch, 1, context, tokens_, targets_);
+    request.passes.target = device.target;
+    RewriteCheck check{
+        .load = [&]() -> llvm::Expected<std::unique_ptr<ir::Module>> { return nn::gptForward(s_.config); },
+        .pipeline = request.pipeline,
+        .options = request.passes,
+        .function = "train_step",
+        .inputs = {referenceTensor(view(tokens_, 1)), referenceTensor(view(targets_, 1))},
+        .seed = s_.seed};
+    return checkRewrites(check, s_.device.bisect);
   }
 
   /// Some more steps on the tokens at hand.
@@ -378,8 +395,10 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
     if (auto error = run.calibrate(start + 1, *device, trainingRequest(s))) return error;
     events.note("FP8 scales measured on the data of step " + llvm::Twine(start + 1) + ", in bf16");
   }
+  if (s.device.check)
+    if (auto error = run.checkPasses(start + 1, *device, trainingRequest(s))) return error;
   std::vector<double> times;
-  bool warned = false;
+  bool warned = false, saidNonFinite = false;
   int64_t saved = -1;
   auto report = [&](llvm::ArrayRef<Run::Done> all) {
     for (const Run::Done &done : all) {
@@ -408,6 +427,12 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
     if (!before) return before.takeError();
     report(*before);
     tellNotes();
+    if (program.firstNonFinite() && !saidNonFinite) {
+      auto text = writeNonFinite(*program.firstNonFinite(), checkFolder(s.device.dumpDir));
+      if (!text) return text.takeError();
+      events.warning(*text);
+      saidNonFinite = true;
+    }
     if (s.saveEvery > 0 && step % s.saveEvery == 0) {
       if (auto error = finish()) return error;
       if (auto error = save(step)) return error;

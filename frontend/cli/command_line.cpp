@@ -23,7 +23,12 @@ void addCommon(CLI::App &app, CommonOptions &o) {
   group->add_flag("--json", o.json, "one JSON object a line on stdout, nothing else there");
   group->add_flag("--quiet", o.quiet, "results and errors only");
   group->add_flag("--strict", o.strict, "a fallback is an error");
-  group->add_flag("--check", o.check, "run each kernel beside its body in float64 and name the first that differs");
+  auto *check = group->add_flag("--check", o.check,
+                                "run each kernel beside its body in float64, the module beside what it was before "
+                                "passes, and name what differs and what makes the first NaN or Inf");
+  group->add_flag("--bisect", o.bisect, "with --check: find the rewrite that changed a value")->needs(check);
+  group->add_option("--disable-rule", o.disabledRules, "rules that never fire, with commas")->delimiter(',');
+  group->add_option("--fuel", o.fuel, "only the first N rewrites")->check(CLI::NonNegativeNumber);
   group->add_option("--dump", o.dump, "write modules, kernels, plans and traces into this folder");
   group->add_option("--dump-inputs", o.dumpInputs, "regular expression: also the inputs of kernels of such names");
   group->add_option("--cache", o.cache, "folder of compiled kernels");
@@ -189,8 +194,6 @@ CommandLine parseCommandLine(int argc, const char *const *argv) {
   ModuleFlags optFlags = addModule(*optApp, *optOptions);
   optApp->add_option("--passes", optOptions->passes, "names, with commas")->delimiter(',')->excludes(optFlags.pipeline);
   optApp->add_option("--print-after", optOptions->printAfter, "all, or a pass's name");
-  optApp->add_option("--disable-rule", optOptions->disabledRules)->delimiter(',');
-  optApp->add_option("--fuel", optOptions->fuel, "only the first N rewrites");
   optApp->add_option("-o", optOptions->output, "write the module here instead of stdout");
 
   auto explainOptions = std::make_shared<ExplainOptions>();

@@ -55,6 +55,8 @@ llvm::Expected<passes::PassOptions> passOptions(const CommonOptions &common, con
   else if (options.fp8Select != "all")
     return failure(ErrorKind::usage, "--fp8-select needs --precision fp8");
   result.fp8Weights = !options.weights.empty();
+  for (const std::string &rule : common.disabledRules) result.disabledRules.insert(rule);
+  result.fuel = common.fuel;
   bool measures = precision->fp8 && options.fp8Select == "auto";
   if (!measures && (common.device == "auto" || common.device == "cpu")) return result; // passes need no device
   auto device = chooseDevice(common.device, deviceSettings(common).tier);
@@ -80,10 +82,13 @@ DeviceSettings deviceSettings(const CommonOptions &common) {
                           .threads = common.threads,
                           .strict = common.strict,
                           .check = common.check,
+                          .bisect = common.bisect,
                           .ownGemm = common.blas == "own",
                           .cacheDir = common.cache,
                           .dumpDir = common.dump,
-                          .dumpInputs = common.dumpInputs};
+                          .dumpInputs = common.dumpInputs,
+                          .disabledRules = common.disabledRules,
+                          .fuel = common.fuel};
   if (common.archTier == "simt") settings.tier = ir::ArchTier::simt;
   if (common.archTier == "sm80") settings.tier = ir::ArchTier::sm80;
   return settings;

@@ -19,8 +19,6 @@ llvm::Error optimize(Console &console, const CommonOptions &common, const OptOpt
   if (!loaded) return loaded.takeError();
   auto passOpts = passOptions(common, options, *loaded->module);
   if (!passOpts) return passOpts.takeError();
-  for (const std::string &rule : options.disabledRules) passOpts->disabledRules.insert(rule);
-  passOpts->fuel = options.fuel;
   if (!options.printAfter.empty() && options.printAfter != "all" && !passes::findPass(options.printAfter))
     return failure(ErrorKind::usage, "--print-after: there is no pass called '{0}'", options.printAfter);
 

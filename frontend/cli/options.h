@@ -11,7 +11,9 @@ namespace fusor::frontend::cli {
 
 struct CommonOptions {
   std::string device = "auto"; // auto, cpu, cuda, cuda:N
-  bool json = false, quiet = false, strict = false, check = false;
+  bool json = false, quiet = false, strict = false, check = false, bisect = false;
+  std::vector<std::string> disabledRules;
+  std::optional<int64_t> fuel;
   std::string dump, dumpInputs, cache; // dumpInputs: a regular expression
   unsigned threads = 0;                // 0: all of the machine's
   uint64_t seed = 0;
@@ -64,9 +66,8 @@ struct ModuleOptions {
   bool pipelineGiven = false, precisionGiven = false;
 };
 struct OptOptions : ModuleOptions {
-  std::vector<std::string> passes, disabledRules;
+  std::vector<std::string> passes;
   std::string printAfter, output;
-  std::optional<int64_t> fuel;
 };
 struct ExplainOptions : ModuleOptions {
   std::string rule;

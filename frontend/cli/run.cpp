@@ -2,6 +2,8 @@
 #include "frontend/api/compile_module.h"
 #include "frontend/api/fp8_weights.h"
 #include "frontend/api/tensor_files.h"
+#include "frontend/check/check_files.h"
+#include "frontend/check/rewrites.h"
 #include "frontend/cli/load_module.h"
 #include "frontend/cli/verbs.h"
 #include "frontend/dump/dump.h"
@@ -162,6 +164,9 @@ llvm::Expected<bool> runModule(Console &console, const CommonOptions &common, co
   if (!dump) return dump.takeError();
   CompileRequest request(settings);
   request.pipeline = loaded->pipeline, request.passes = std::move(*passOpts);
+  const passes::PipelineKind pipeline = request.pipeline;
+  passes::PassOptions checkedPasses = request.passes;
+  checkedPasses.target = device->target;
   request.program.symbols = *symbols;
   if (request.passes.fp8Weights && request.pipeline == passes::PipelineKind::train)
     return failure(ErrorKind::usage, "--weights fp8 is for inference: add --pipeline infer");
@@ -187,6 +192,23 @@ llvm::Expected<bool> runModule(Console &console, const CommonOptions &common, co
   if (!bound) return bound.takeError();
   auto types = program.resultTypes(name, *bound);
   if (!types) return types.takeError();
+  if (settings.check) {
+    RewriteCheck rewrites{.load = [&]() -> llvm::Expected<std::unique_ptr<ir::Module>> {
+                            CommonOptions quiet = common;
+                            quiet.quiet = true;
+                            Console silent(quiet);
+                            auto again = isOnnx(o.file) ? loadOnnx(silent, o) : loadModule(o);
+                            if (!again) return again.takeError();
+                            return std::move(again->module);
+                          },
+                          .pipeline = pipeline,
+                          .options = checkedPasses,
+                          .function = name,
+                          .symbols = *bound,
+                          .seed = common.seed};
+    for (runtime::TensorView &view : inputViews) rewrites.inputs.push_back(referenceTensor(view));
+    if (auto error = checkRewrites(rewrites, settings.bisect)) return error;
+  }
   std::vector<HostTensor> outputs;
   for (const runtime::TensorView &type : *types)
     outputs.push_back({type.dtype, type.shape, std::vector<char>(type.bytes())});
@@ -194,6 +216,11 @@ llvm::Expected<bool> runModule(Console &console, const CommonOptions &common, co
   Stopwatch watch;
   if (auto error = program.run(name, inputViews, outputViews, *symbols)) return error;
   double ms = watch.ms();
+  if (program.firstNonFinite()) {
+    auto text = writeNonFinite(*program.firstNonFinite(), checkFolder(common.dump));
+    if (!text) return text.takeError();
+    console.warning(*text);
+  }
   for (const runtime::Fallback &fallback : program.fallbacks())
     console.warning("fallback: " + fallback.where + ": " + fallback.reason);
 

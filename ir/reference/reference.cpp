@@ -28,7 +28,7 @@ void evaluateFormula(const OpSite &site, llvm::ArrayRef<const RefTensor *> input
   for (double &v : output.data) v = roundUnsaturated(output.dtype, v);
 }
 
-llvm::Error evaluateBlock(const Block &block, Environment &env, const SymbolValues &symbols);
+llvm::Error evaluateBlock(const Block &block, Environment &env, const SymbolValues &symbols, OpObserver observe = {});
 
 // Expands the op into a scratch function and evaluates that.
 llvm::Error evaluateExpansion(const OpSite &site, llvm::ArrayRef<const RefTensor *> inputs,
@@ -52,11 +52,11 @@ llvm::Error evaluateExpansion(const OpSite &site, llvm::ArrayRef<const RefTensor
   return llvm::Error::success();
 }
 
-llvm::Error evaluateIn(const Op &op, Environment &env, const SymbolValues &symbols) {
+llvm::Error evaluateIn(const Op &op, Environment &env, const SymbolValues &symbols, OpObserver observe) {
   if (op.is("fusion")) {
     Environment inner;
     for (unsigned i = 0; i < op.operands().size(); ++i) inner[op.body()->argument(i).def()] = env[op.operand(i).def()];
-    if (auto error = evaluateBlock(*op.body(), inner, symbols)) return error;
+    if (auto error = evaluateBlock(*op.body(), inner, symbols, observe)) return error;
     Op *yield = op.body()->terminator();
     for (unsigned i = 0; i < op.resultCount(); ++i) env[op.result(i).def()] = inner[yield->operand(i).def()];
     return llvm::Error::success();
@@ -70,14 +70,15 @@ llvm::Error evaluateIn(const Op &op, Environment &env, const SymbolValues &symbo
     outputs.push_back(std::move(*tensor));
   }
   if (auto error = evaluateOp(op.site(), inputs, outputs, symbols)) return error;
+  if (observe) observe(op, inputs, outputs);
   for (unsigned i = 0; i < outputs.size(); ++i) env[op.result(i).def()] = std::move(outputs[i]);
   return llvm::Error::success();
 }
 
-llvm::Error evaluateBlock(const Block &block, Environment &env, const SymbolValues &symbols) {
+llvm::Error evaluateBlock(const Block &block, Environment &env, const SymbolValues &symbols, OpObserver observe) {
   for (const Op &op : block.ops())
     if (!op.def().isTerminator)
-      if (auto error = evaluateIn(op, env, symbols)) return error;
+      if (auto error = evaluateIn(op, env, symbols, observe)) return error;
   return llvm::Error::success();
 }
 
@@ -161,7 +162,7 @@ llvm::Error evaluateOp(const OpSite &site, llvm::ArrayRef<const RefTensor *> inp
 }
 
 llvm::Expected<RefResult> evaluate(const Function &function, llvm::ArrayRef<RefTensor> inputs, const RefState &state,
-                                   SymbolValues symbols) {
+                                   SymbolValues symbols, OpObserver observe) {
   const Block &block = function.block();
   if (inputs.size() != block.argumentCount())
     return opError("@{0} takes {1} inputs, {2} are given", function.name(), block.argumentCount(), inputs.size());
@@ -177,7 +178,7 @@ llvm::Expected<RefResult> evaluate(const Function &function, llvm::ArrayRef<RefT
     if (!value) return value.takeError();
     env[read.def()] = std::move(*value);
   }
-  if (auto error = evaluateBlock(block, env, symbols)) return error;
+  if (auto error = evaluateBlock(block, env, symbols, observe)) return error;
   RefResult result;
   for (const ReturnEntry &entry : function.returns()) {
     RefTensor &value = env[entry.value.def()];

@@ -28,7 +28,7 @@ public:
         context_.record(Decision::Kind::refused, "fp8", *op, std::move(*refused));
         continue;
       }
-      if (!context_.spend("fp8")) continue;
+      if (!context_.spend("fp8", op)) continue;
       context_.record(Decision::Kind::taken, "fp8", *op, summary(layer));
       quantise(*op, layer);
       changed = true;

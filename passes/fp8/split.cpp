@@ -132,7 +132,7 @@ private:
         if (*bytes && **bytes < least) least = **bytes, best = cut, where = position;
       }
     }
-    if (!best || !context_.spend("fp8-split")) return false;
+    if (!best || !context_.spend("fp8-split", ops[where])) return false;
     context_.record(Decision::Kind::taken, "fp8-split", *ops[where],
                     llvm::formatv("%{0} has a kernel of its own: {1} MB less at the peak",
                                   ops[where]->result(best->result).name(), (before - least) / 1000000),

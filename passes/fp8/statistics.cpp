@@ -40,7 +40,7 @@ public:
     bool changed = false;
     for (const WaitingNorm &norm : norms) {
       left -= bytesOf(norm.x);
-      if (left < 0 || !context_.spend("fp8-statistics")) break;
+      if (left < 0 || !context_.spend("fp8-statistics", norm.fusion)) break;
       auto paid = computeAgain(norm);
       if (!paid) continue;
       context_.record(Decision::Kind::taken, "fp8-statistics", *norm.fusion,

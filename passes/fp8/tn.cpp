@@ -21,7 +21,7 @@ public:
     for (ir::Op *op : function_.block().opPointers()) {
       bool ofWeight = op->is("linear_weight_grad");
       if (!ofWeight && !op->is("linear_input_grad")) continue;
-      if (!llvm::all_of(op->operands(), isPlainFp8) || !context_.spend("fp8-tn")) continue;
+      if (!llvm::all_of(op->operands(), isPlainFp8) || !context_.spend("fp8-tn", op)) continue;
       Value a = op->operand(0u), b = transposed(op->operand(1));
       if (ofWeight) a = transposed(a);
       ir::Builder builder(*op);

@@ -101,7 +101,7 @@ private:
       return record(Decision::Kind::refused, c, copy->name().str() + " is computed again in order to be late");
     auto kind = acceptOps(graph_, ops, context_.options().target);
     if (!kind) return record(Decision::Kind::refused, c, llvm::toString(kind.takeError()));
-    if (!context_.spend("fusion")) return;
+    if (!context_.spend("fusion", ops.back())) return;
     record(Decision::Kind::taken, c, ("one " + codegen::name(*kind) + " kernel").str());
     graph_.merge(c.a, c.b);
     ++version_[c.a];

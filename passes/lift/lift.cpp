@@ -54,7 +54,7 @@ private:
     Finding finding = family.find(op);
     if (!finding.refusal.empty() && context_.options().explain)
       refusals_.push_back({&op, (family.name + ": " + finding.refusal).str()});
-    if (!finding.write || !context_.spend("lift")) return false;
+    if (!finding.write || !context_.spend("lift", &op)) return false;
     ir::Value old = finding.replaced;
     ir::Op &root = *old.op();
     context_.record(Decision::Kind::taken, "lift", root, finding.what.empty() ? family.name.str() : finding.what);

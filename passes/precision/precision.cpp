@@ -59,7 +59,7 @@ private:
                           .str());
       return false;
     }
-    if (!context_.spend("precision")) return false;
+    if (!context_.spend("precision", &op)) return false;
     context_.record(Decision::Kind::taken, "precision", op, ("computes in " + ir::name(low_)).str());
     return true;
   }

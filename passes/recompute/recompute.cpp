@@ -101,7 +101,7 @@ public:
 private:
   void consider(Op &op) {
     auto again = findAgain(op);
-    if (!again || !context_.spend("recompute")) return;
+    if (!again || !context_.spend("recompute", &op)) return;
     Value copy = copyOf(op, *again);
     for (Op *reader : again->readers)
       for (unsigned i = 0; i < reader->operands().size(); ++i)

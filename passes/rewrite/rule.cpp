@@ -64,7 +64,7 @@ private:
       if (explains) note(Decision::Kind::refused, rule, op, verdict.reason());
       return false;
     }
-    if (!context_.spend(rule.name)) return false;
+    if (!context_.spend(rule.name, &op)) return false;
     if (rule.explained) note(Decision::Kind::taken, rule, op, "");
     lastFired_ = rule.name;
     replace(rule, *found);

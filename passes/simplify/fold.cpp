@@ -46,7 +46,7 @@ bool foldConstants(ir::Function &function, PassContext &context) {
   for (ir::Op *op : function.block().opPointers()) {
     if (!isFoldable(*op)) continue;
     auto value = evaluated(*op);
-    if (!value || !context.spend("fold-constants")) continue;
+    if (!value || !context.spend("fold-constants", op)) continue;
     ir::Builder builder(*op);
     builder.setLocation(op->location());
     ir::Value constant = builder.constant(*value, op->result().dtype());

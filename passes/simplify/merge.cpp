@@ -40,7 +40,7 @@ bool mergeEqual(ir::Function &function, PassContext &context) {
       candidates.push_back(op);
       continue;
     }
-    if (!context.spend("merge-equal")) continue;
+    if (!context.spend("merge-equal", op)) continue;
     for (unsigned i = 0; i < op->resultCount(); ++i) {
       ir::Value first = (*it)->result(i), second = op->result(i);
       if (first.name().empty()) first.setName(second.name());

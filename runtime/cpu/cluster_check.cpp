@@ -1,7 +1,9 @@
 #include "runtime/cpu/cluster_check.h"
 #include "ir/graph/literal.h"
+#include "ir/graph/printer.h"
 #include "ir/ops/op_def.h"
 #include "runtime/execute/run_error.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
 
@@ -67,6 +69,45 @@ llvm::Error ClusterCheck::compare(llvm::StringRef function, const StepMemory &me
     }
   }
   return llvm::Error::success();
+}
+
+std::optional<NonFiniteOp> ClusterCheck::nonFinite(llvm::StringRef function, const StepMemory &memory) const {
+  auto isFinite = [](const RefTensor &t) { return llvm::all_of(t.data, [](double v) { return std::isfinite(v); }); };
+  if (!llvm::all_of(inputs_, isFinite)) return std::nullopt;
+  bool isClean = true;
+  for (unsigned r = 0; r < code_.op->resultCount(); ++r)
+    isClean &= isFinite(readTensor(code_.op->result(r).type(), memory.outputs[r], symbols_));
+  if (isClean) return std::nullopt;
+
+  std::optional<NonFiniteOp> found;
+  auto see = [&](const Op &op, llvm::ArrayRef<const RefTensor *> inputs, llvm::ArrayRef<RefTensor> outputs) {
+    if (found || inputs.empty() || op.is("fusion")) return; // a constant is meant
+    if (!llvm::all_of(inputs, [&](const RefTensor *t) { return !t || isFinite(*t); })) return;
+    auto bad = llvm::find_if(outputs, [&](const RefTensor &t) { return !isFinite(t); });
+    if (bad == outputs.end()) return;
+    Value result = op.result(bad - outputs.begin());
+    int64_t element = llvm::find_if(bad->data, [](double v) { return !std::isfinite(v); }) - bad->data.begin();
+    found.emplace();
+    found->text = llvm::formatv("@{0}: {1} gives {2} for element {3} of %{4}, in {5} kernel '{6}'{7}", function,
+                                printOp(op), realLiteral(bad->data[element]), element, result.name(), code_.kind,
+                                code_.name, op.location().known() ? "   (" + op.location().str() + ")" : "")
+                      .str();
+    ReferenceBody alone(op);
+    found->module = alone.asModule(symbols_);
+    llvm::ArrayRef<Value> operands = op.operands();
+    auto arguments = alone.function().block().arguments();
+    llvm::SmallVector<Value, 8> distinct = ReferenceBody::inputsOf(op);
+    for (unsigned i = 0; i < distinct.size(); ++i) {
+      const RefTensor &tensor = *inputs[llvm::find(operands, distinct[i]) - operands.begin()];
+      NonFiniteOp::Input input{arguments[i].name().str(), tensor.dtype, tensor.shape, {}};
+      input.bytes.resize(tensor.elements() * byteSize(tensor.dtype));
+      writeTensor(TensorType{tensor.dtype, {}}, tensor, input.bytes.data());
+      found->inputs.push_back(std::move(input));
+    }
+  };
+  auto evaluated = ir::evaluate(code_.body->function(), inputs_, {}, symbols_, see);
+  if (!evaluated) llvm::consumeError(evaluated.takeError()); // compare() has said it
+  return found;
 }
 
 } // namespace fusor::runtime

@@ -1,6 +1,7 @@
 // CompileOptions::check: a step's results against its body in the float64 reference, on live data.
 #pragma once
 #include "runtime/cpu/cluster_code.h"
+#include "runtime/execute/non_finite.h"
 
 namespace fusor::runtime {
 
@@ -10,6 +11,9 @@ public:
   ClusterCheck(const ClusterCode &code, const StepMemory &memory, const ir::SymbolValues &symbols);
   /// After it ran. The error (CheckError) names kernel, result, element and both values.
   llvm::Error compare(llvm::StringRef function, const StepMemory &memory) const;
+
+  /// After it ran: the op of its body that makes the first NaN or Inf, where a result has one and no input.
+  std::optional<NonFiniteOp> nonFinite(llvm::StringRef function, const StepMemory &memory) const;
 
 private:
   const ClusterCode &code_;

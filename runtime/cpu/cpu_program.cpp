@@ -340,6 +340,7 @@ private:
     if (options_.check) {
       ClusterCheck check(*step.code, memory, bucket.symbols);
       step.step->run(memory, workers_);
+      if (!firstNonFinite_) firstNonFinite_ = check.nonFinite(code.function->name(), memory);
       return check.compare(code.function->name(), memory);
     }
     if (!options_.profile) {

@@ -45,6 +45,11 @@ ReferenceBody::ReferenceBody(const Op &op) : function_(&module_.addFunction("bod
   function_->setReturns(returns);
 }
 
+std::string ReferenceBody::asModule(const SymbolValues &symbols) {
+  for (const auto &symbol : symbols) module_.declareSymbol(symbol.first(), {symbol.second, symbol.second});
+  return module_.str();
+}
+
 RefTensor readTensor(const TensorType &type, const char *data, const SymbolValues &symbols) {
   auto tensor = zeros(type, symbols);
   if (!tensor) FUSOR_BUG("{0}", llvm::toString(tensor.takeError()));

@@ -19,6 +19,8 @@ public:
   llvm::Expected<std::vector<ir::RefTensor>> evaluate(llvm::ArrayRef<ir::RefTensor> inputs,
                                                       const ir::SymbolValues &symbols) const;
   const ir::Function &function() const { return *function_; }
+  /// A module of it as text, whose symbols have these values alone.
+  std::string asModule(const ir::SymbolValues &symbols);
 
 private:
   ir::Module module_{"reference"};

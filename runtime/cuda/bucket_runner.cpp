@@ -195,6 +195,7 @@ llvm::Error BucketRunner::checkStep(const DeviceBucket &bucket, const DeviceBuck
   if (auto error = put()) return error;
   if (auto error = fetch(bucket, step.outputs, step.code->op->results(), outputs)) return error;
   for (auto &output : outputs) out.push_back(output.data());
+  if (!firstNonFinite_) firstNonFinite_ = check.nonFinite(function, {in, out, nullptr});
   return check.compare(function, {in, out, nullptr});
 }
 

@@ -21,6 +21,8 @@ public:
   /// Of the last run: steps, and calls from the host.
   unsigned kernels() const { return kernels_; }
   unsigned launches() const { return launches_; }
+  /// With options.check: what made the first NaN or Inf.
+  const std::optional<NonFiniteOp> &firstNonFinite() const { return firstNonFinite_; }
 
 private:
   llvm::Error put(const DeviceBucket &bucket, const DeviceLaunch &launch);
@@ -44,6 +46,7 @@ private:
   const CompileOptions &options_;
   const StepCapture &capture_;
   unsigned kernels_ = 0, launches_ = 0;
+  std::optional<NonFiniteOp> firstNonFinite_;
 };
 
 } // namespace fusor::runtime

@@ -356,6 +356,7 @@ private:
     auto side = queue_.fill(bucket, inputs);
     if (!side) return side.takeError();
     if (auto error = execute(code, bucket, *side)) return error;
+    if (!firstNonFinite_) firstNonFinite_ = runner_.firstNonFinite();
     lastKernels_ = runner_.kernels(), lastLaunches_ = runner_.launches();
     return queue_.add(*code.function, bucket, *side, stream_);
   }

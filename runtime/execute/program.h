@@ -10,6 +10,7 @@
 #pragma once
 #include "codegen/plan/cluster.h"
 #include "runtime/execute/description.h"
+#include "runtime/execute/non_finite.h"
 #include "runtime/execute/slice_bounds.h"
 #include "runtime/execute/tensor_view.h"
 #include <atomic>
@@ -157,6 +158,8 @@ public:
   virtual llvm::Expected<passes::MemoryPlan> plan(llvm::StringRef function, const ir::SymbolValues &symbols) = 0;
   /// The launch lists of all functions.
   virtual std::vector<KernelInfo> kernels() const = 0;
+  /// Under CompileOptions::check: what made the first NaN or Inf so far.
+  const std::optional<NonFiniteOp> &firstNonFinite() const { return firstNonFinite_; }
   llvm::ArrayRef<Fallback> fallbacks() const { return fallbacks_; }
   const CompileStats &compileStats() const { return compileStats_; }
   /// Those chosen so far, and those adopted.
@@ -196,6 +199,7 @@ protected:
   CompileOptions options_;
   std::vector<SliceBound> sliceBounds_; // checked at every run whose sizes are new
   std::vector<Fallback> fallbacks_;
+  std::optional<NonFiniteOp> firstNonFinite_;
   std::vector<StepTime> times_;
   StepCapture capture_;
   CompileStats compileStats_;
