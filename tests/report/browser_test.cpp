@@ -1,0 +1,122 @@
+// The page in headless Chromium, used as a reader uses it.
+#include "frontend/report/report.h"
+#include "tests/report/browser.h"
+#include "tests/report/small_dump.h"
+#include "gtest/gtest.h"
+
+namespace fusor {
+namespace {
+
+/// Skips where Chromium is absent; else makes the page of `folder` and opens it.
+#define OPEN_PAGE(browser, folder, ...)                                                                                \
+  auto program = tests::Browser::program();                                                                            \
+  if (!program) GTEST_SKIP() << "no Chromium (Debian: chromium-headless-shell)";                                       \
+  auto written = frontend::writeReport(folder);                                                                        \
+  ASSERT_TRUE(bool(written)) << llvm::toString(written.takeError());                                                   \
+  tests::Browser browser(*program __VA_OPT__(, ) __VA_ARGS__);                                                         \
+  ASSERT_FALSE(HasFailure());                                                                                          \
+  browser.open(written->path)
+
+void expectNoComplaint(const tests::Browser &browser) {
+  for (const std::string &complaint : browser.complaints()) ADD_FAILURE() << complaint;
+}
+
+#define EXPECT_SAYS(text, part)                                                                                        \
+  do {                                                                                                                 \
+    std::string said = text;                                                                                           \
+    EXPECT_NE(said.find(part), std::string::npos) << said;                                                             \
+  } while (false)
+
+const char *const kPanel = "document.getElementById('panel').textContent";
+
+TEST(ReportBrowser, AClickOnANodeShowsItsIrItsSourceAndItsLaunch) {
+  tests::SmallDump dump;
+  OPEN_PAGE(page, dump.path());
+  page.click("[data-node='1']");
+  EXPECT_EQ(page.text("document.querySelector('#panel h2').textContent"), "linear_gelu");
+  EXPECT_SAYS(page.text("document.querySelector('[data-field=ir]').textContent"), "%y = gelu %blocks.0.fc");
+  EXPECT_EQ(page.text("document.querySelector('[data-source] pre').textContent"),
+            "extern \"C\" __global__ void k() {}");
+  EXPECT_EQ(page.text("document.querySelector('[data-source] .t-keyword').textContent"), "extern") << "highlighted";
+  for (const char *part :
+       {"ceil(B / 8)", "registers40", "why not FP8computes in f32", "one contraction kernel", "two.cpp:7"})
+    EXPECT_SAYS(page.text(kPanel), part);
+  page.click("#panel summary:not([open])");
+  // Before fusion there are two ops; each says what it became.
+  page.click("[data-side=before]");
+  page.click("[data-node='2']");
+  EXPECT_SAYS(page.text(kPanel), "Became part of linear_gelu");
+  expectNoComplaint(page);
+}
+
+TEST(ReportBrowser, WhatIsMissingIsNotMeasured) {
+  tests::SmallDump dump;
+  for (const char *file : {"steps.json", "gemms.json", "plan.json", "fusions.json", "trace.json", "modules/index.json"})
+    llvm::sys::fs::remove(dump.folder.path(file));
+  llvm::sys::fs::remove_directories(dump.folder.path("kernels"));
+  dump.folder.write("dump.json", R"({"format": 1})");
+  OPEN_PAGE(page, dump.path());
+  EXPECT_EQ(page.text("document.querySelector('[data-fact=step_ms]').textContent"), "not measured");
+  EXPECT_EQ(page.text("document.querySelector('[data-fact=kernels]').textContent"), "not measured");
+  for (const char *tab : {"timeline", "memory", "fp8", "gemms", "kernels", "decisions", "passes"}) {
+    page.click(std::string("#tab-") + tab);
+    EXPECT_NE(page.text(std::string("document.getElementById('view-") + tab + "').textContent"), "") << tab;
+  }
+  expectNoComplaint(page);
+}
+
+TEST(ReportBrowser, HostileNamesRunNothing) {
+  tests::SmallDump dump;
+  const std::string evil = "</script><img src=x onerror=window.evil=1><script>window.evil=1</script>";
+  std::string quoted = "\"" + evil + "\"";
+  dump.folder.write("modules/02_fusion.fir", "func @forward(%x: f32[4]) -> f32[4] {\n  %" + quoted +
+                                                 " = gelu %x : f32[4]\n" + "  return %" + quoted + "\n}\n");
+  dump.folder.write("dump.json", "{\"format\": 1, \"device\": " + quoted + ", \"config\": " + quoted +
+                                     ", \"verb\": " + quoted + "}");
+  dump.folder.write("steps.json", "[{\"name\": " + quoted + ", \"kind\": " + quoted + ", \"layer\": " + quoted +
+                                      ", \"ir\": " + quoted + ", \"ms\": 1, \"writes\": [" + quoted + "]}]");
+  dump.folder.write("fusions.json", "[{\"kind\": " + quoted + ", \"rule\": " + quoted + ", \"reason\": " + quoted +
+                                        ", \"subject\": " + quoted + "}]");
+  dump.folder.write("kernels/linear_gelu__f32/kernel.cu", evil);
+  OPEN_PAGE(page, dump.path());
+  page.click("[data-node='1']");
+  EXPECT_SAYS(page.text(kPanel), evil);
+  for (const char *tab : {"timeline", "memory", "gemms", "kernels", "decisions"}) {
+    page.click(std::string("#tab-") + tab);
+    page.evaluate("document.querySelectorAll('tr.pick').forEach(row => row.click())");
+  }
+  EXPECT_EQ(page.text("String(window.evil)"), "undefined");
+  EXPECT_EQ(page.number("document.images.length"), 0);
+  expectNoComplaint(page);
+}
+
+TEST(ReportBrowser, ANarrowWindowDoesNotScrollSideways) {
+  tests::SmallDump dump;
+  constexpr int kWidth = 400;
+  OPEN_PAGE(page, dump.path(), kWidth, 800);
+  page.click("[data-node='1']");
+  for (const char *tab : {"graph", "timeline", "memory", "fp8", "gemms", "kernels", "decisions", "passes"}) {
+    page.click(std::string("#tab-") + tab);
+    EXPECT_LE(page.number("document.documentElement.scrollWidth"), kWidth) << tab;
+  }
+  expectNoComplaint(page);
+}
+
+TEST(ReportBrowser, TheKeyboardReachesNodesTabsAndRows) {
+  tests::SmallDump dump;
+  OPEN_PAGE(page, dump.path());
+  page.evaluate("document.querySelector(\"[data-node='1']\").focus()");
+  page.press("Enter");
+  EXPECT_EQ(page.text("document.querySelector('#panel h2').textContent"), "linear_gelu");
+  page.evaluate("document.getElementById('tab-graph').focus()");
+  page.press("ArrowRight");
+  EXPECT_EQ(page.text("document.activeElement.id"), "tab-timeline");
+  page.evaluate("document.querySelector('#view-timeline tr.pick').focus()");
+  page.evaluate("document.getElementById('panel').replaceChildren()");
+  page.press("Enter");
+  EXPECT_SAYS(page.text(kPanel), "linear_gelu");
+  expectNoComplaint(page);
+}
+
+} // namespace
+} // namespace fusor
