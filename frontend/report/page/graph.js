@@ -163,7 +163,7 @@ function graphView({onSelect, onGroup}) {
       return svg("g", {class: "layer open", transform: `translate(${box.x} ${box.y})`},
         svg("rect", {class: "box", width: box.width, height: box.height, rx: 6}),
         pressable({class: "layer-title", "data-group": group.key}, group.key + ", open", () => onGroup(state.side, group),
-          [svg("text", {class: "name", x: 12, y: 18}, `${group.layer}  ·  ${below}`)]), toggler);
+          [svg("text", {class: "name", x: 12, y: 18}, fitted(`${group.layer}  ·  ${below}`, box.width - 44, 12))]), toggler);
     return svg("g", {class: "layer", transform: `translate(${box.x} ${box.y})`},
       svg("rect", {class: "under", x: 4, y: 4, width: box.width, height: box.height, rx: 5}),
       pressable({"data-group": group.key}, `${group.key}, ${counted}`, () => onGroup(state.side, group), [

@@ -60,7 +60,7 @@ function laneLayout(model, lane, open) {
     home.set(node.index, placed.get(key));
   }
   const {edges, back} = edgesBetween(lane.nodes, home);
-  const {width, height, places, paths} = layered(items, edges);
+  const {width, height, places, paths} = layered(items, edges, {most: lane.phase === "optimizer" ? 3 : 6});
   const boxes = [];
   items.forEach((item, i) => {
     const box = {...item, ...places[i]};
@@ -105,22 +105,39 @@ function mirrored(layout) {
   };
 }
 
+/** Moves what stands at or below `y` in a lane down by `by`. */
+function moveDown(lane, y, by) {
+  for (const box of lane.boxes) if (box.y >= y) box.y += by;
+  for (const path of lane.paths) for (const point of path) if (point.y >= y - 1) point.y += by;
+  lane.height += by;
+}
+
+/** Gives the layers that both passes have the same top, from the first on: a layer's gradients are beside it. */
+function alignLayers(forward, backward) {
+  const topsOf = lane => new Map(lane.boxes.filter(box => box.group).map(box => [box.group.layer, box]));
+  const left = topsOf(forward), right = topsOf(backward);
+  const shared = [...left.keys()].filter(layer => right.has(layer)).sort((a, b) => left.get(a).y - left.get(b).y);
+  for (const layer of shared) {
+    const a = left.get(layer), b = right.get(layer), by = a.y - b.y;
+    if (by > 0) moveDown(backward, b.y, by);
+    else if (by < 0) moveDown(forward, a.y, -by);
+  }
+}
+
 /** The whole picture: lanes side by side. Boxes of open layers come before what is in them. */
 function pictureOf(model, open) {
   const lanes = model.lanes.map(lane => {
     const layout = laneLayout(model, lane, open);
     return {phase: lane.phase, ...(lane.phase === "backward" ? mirrored(layout) : layout)};
   });
+  const forward = lanes.find(lane => lane.phase === "forward"), backward = lanes.find(lane => lane.up);
+  if (forward && backward) alignLayers(forward, backward);
   const top = 34, tall = Math.max(0, ...lanes.map(lane => lane.height));
-  // The loss is at the foot of both passes.
-  const passes = Math.max(0, ...lanes.filter(lane => lane.phase !== "optimizer").map(lane => lane.height));
   let x = 0;
   for (const lane of lanes) {
     lane.x = x;
-    lane.y = top + (lane.phase === "optimizer" ? 0 : passes - lane.height);
-    lane.boxes.forEach(box => { box.x += lane.x; box.y += lane.y; });
-    lane.paths.forEach(path => path.forEach(p => { p.x += lane.x; p.y += lane.y; }));
-    lane.paths = lane.paths.map(points => ({points, up: lane.up}));
+    lane.boxes.forEach(box => { box.x += x; box.y += top; });
+    lane.paths = lane.paths.map(path => ({points: path.map(p => ({x: p.x + x, y: p.y + top})), up: lane.up}));
     x += lane.width + laneGap;
   }
   return {lanes, width: Math.max(1, x - laneGap), height: tall + top};

@@ -78,10 +78,12 @@ function page() {
       const tab = document.getElementById("tab-" + other), view = document.getElementById("view-" + other);
       tab.setAttribute("aria-selected", String(other === name));
       tab.tabIndex = other === name ? 0 : -1;
+      if (other === name) tabs.scrollLeft = Math.max(0, tab.offsetLeft - tabs.offsetLeft - 60);
       if (view) view.hidden = other !== name;
     }
     if (made[name].isNew && made[name].start) made[name].start();
     made[name].isNew = false;
+    if (matchMedia("(max-width: 860px)").matches) panel.welcome(); // it lies over the view
     if (location.hash !== "#" + name) history.replaceState(null, "", "#" + name);
   }
   panel.welcome();
