@@ -5,10 +5,11 @@
 function graphView({onSelect, onGroup}) {
   const models = {};
   const state = {side: report.graphs.after.nodes.length ? "after" : "before", open: {before: new Set(), after: new Set()},
-                 x: 0, y: 0, k: 1, selected: undefined};
+                 selected: undefined};
   const scene = svg("g");
   const canvas = svg("svg", {class: "graph", tabindex: "0", role: "group",
     "aria-label": "Graph. Arrow keys pan, plus and minus zoom, 0 fits; Tab goes through the nodes."}, scene);
+  const view = panZoom(canvas, scene, () => fit(false));
   const found = h("span", {class: "found", role: "status"});
   const search = h("input", {type: "search", placeholder: "search a name or an op", "aria-label": "Search the graph"});
   const model = () => (models[state.side] ||= graphModel(report.graphs[state.side]));
@@ -25,7 +26,7 @@ function graphView({onSelect, onGroup}) {
   const bar = h("div", {class: "bar"}, sides, search, found, h("span", {class: "space"}),
     h("div", {class: "switch"}, button("expand", "Open all layers", () => setAllOpen(true)),
       button("collapse", "Collapse all layers", () => setAllOpen(false))),
-    h("div", {class: "switch"}, button("−", "Zoom out", () => zoom(1 / 1.25)), button("+", "Zoom in", () => zoom(1.25)),
+    h("div", {class: "switch"}, button("−", "Zoom out", () => view.zoom(1 / 1.25)), button("+", "Zoom in", () => view.zoom(1.25)),
       button("fit", "Fit all", () => fit(false))));
   const legend = h("div", {class: "legend"}, ["contraction", "attention", "row", "column", "pointwise", "multi", "movement"].map(
     kind => h("span", {}, h("i", {style: `background:${kindColour(kind)}`}), kind === "multi" ? "multi-tensor" : kind)),
@@ -51,28 +52,20 @@ function graphView({onSelect, onGroup}) {
     draw();
     // The layer stays where it was on the screen.
     const after = boxOf.get(group.key);
-    if (before && after) { state.x += (before.x - after.x) * state.k; state.y += (before.y - after.y) * state.k; }
-    move();
+    if (before && after) { view.x += (before.x - after.x) * view.k; view.y += (before.y - after.y) * view.k; }
+    view.move();
   }
 
-  const move = () => scene.setAttribute("transform", `translate(${state.x} ${state.y}) scale(${state.k})`);
-  function zoom(by, cx = canvas.clientWidth / 2, cy = canvas.clientHeight / 2) {
-    const k = Math.min(3, Math.max(0.05, state.k * by)), real = k / state.k;
-    state.x = cx - (cx - state.x) * real;
-    state.y = cy - (cy - state.y) * real;
-    state.k = k;
-    move();
-  }
   let picture;
   /** All of it; or, at first, as wide as there is room at a size that can be read, from the top. */
   function fit(readable) {
     const width = canvas.clientWidth || 800, height = canvas.clientHeight || 600, margin = 24;
     const across = (width - 2 * margin) / picture.width, down = (height - 2 * margin) / picture.height;
-    state.k = readable ? Math.min(1, Math.max(width < 600 ? 0.85 : 0.7, across)) : Math.min(1, across, down);
-    state.x = Math.max(margin, (width - picture.width * state.k) / 2);
-    state.y = margin;
-    if (readable && picture.width * state.k > width) state.x = margin;
-    move();
+    view.k = readable ? Math.min(1, Math.max(width < 600 ? 0.85 : 0.7, across)) : Math.min(1, across, down);
+    view.x = Math.max(margin, (width - picture.width * view.k) / 2);
+    view.y = margin;
+    if (readable && picture.width * view.k > width) view.x = margin;
+    view.move();
   }
 
   function draw() {
@@ -135,7 +128,7 @@ function graphView({onSelect, onGroup}) {
 
   function pressable(attributes, label, act, children) {
     return svg("g", {tabindex: "0", role: "button", "aria-label": label, ...attributes,
-      onclick: event => { event.stopPropagation(); if (!dragged) act(); },
+      onclick: event => { event.stopPropagation(); if (!view.dragging()) act(); },
       onkeydown: event => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); event.stopPropagation(); act(); } },
       onfocus: event => { if (event.target.matches(":focus-visible")) bringIn(event.target); }}, children);
   }
@@ -218,13 +211,13 @@ function graphView({onSelect, onGroup}) {
     for (const user of node.users) { const box = visibleBox(nodes[user]); if (box) line(own, box, "read-by"); }
   }
   function bringIn(target) {
-    const box = target.getBoundingClientRect(), view = canvas.getBoundingClientRect(), margin = 16;
-    if (box.left < view.left) state.x += view.left - box.left + margin;
-    if (box.right > view.right) state.x -= box.right - view.right + margin;
-    if (box.top < view.top) state.y += view.top - box.top + margin;
-    if (box.bottom > view.bottom) state.y -= box.bottom - view.bottom + margin;
+    const box = target.getBoundingClientRect(), frame = canvas.getBoundingClientRect(), margin = 16;
+    if (box.left < frame.left) view.x += frame.left - box.left + margin;
+    if (box.right > frame.right) view.x -= box.right - frame.right + margin;
+    if (box.top < frame.top) view.y += frame.top - box.top + margin;
+    if (box.bottom > frame.bottom) view.y -= box.bottom - frame.bottom + margin;
     canvas.scrollTop = canvas.scrollLeft = 0;
-    move();
+    view.move();
   }
   /** Opens what hides a node, puts it in the middle and selects it. */
   function show(side, node) {
@@ -233,10 +226,10 @@ function graphView({onSelect, onGroup}) {
     if (model().groups.has(key) && !state.open[side].has(key)) { state.open[side].add(key); draw(); }
     state.selected = node;
     const box = boxOf.get(node.index);
-    state.k = Math.max(state.k, 0.7);
-    state.x = canvas.clientWidth / 2 - (box.x + box.width / 2) * state.k;
-    state.y = canvas.clientHeight / 2 - (box.y + box.height / 2) * state.k;
-    move();
+    view.k = Math.max(view.k, 0.7);
+    view.x = canvas.clientWidth / 2 - (box.x + box.width / 2) * view.k;
+    view.y = canvas.clientHeight / 2 - (box.y + box.height / 2) * view.k;
+    view.move();
     mark();
   }
 
@@ -265,50 +258,6 @@ function graphView({onSelect, onGroup}) {
     show(state.side, matches[match]);
     onSelect(state.side, matches[match]);
     markMatches();
-  });
-
-  // Pan with one pointer, zoom with two or the wheel.
-  const pointers = new Map();
-  let dragged = false;
-  canvas.addEventListener("pointerdown", event => {
-    pointers.set(event.pointerId, {x: event.clientX, y: event.clientY});
-    dragged = false;
-  });
-  canvas.addEventListener("pointermove", event => {
-    const last = pointers.get(event.pointerId);
-    if (!last) return;
-    const dx = event.clientX - last.x, dy = event.clientY - last.y;
-    if (!dragged && Math.hypot(dx, dy) < 4) return;
-    if (!dragged) { dragged = true; canvas.setPointerCapture(event.pointerId); }
-    if (pointers.size === 2) {
-      const other = [...pointers].find(([id]) => id !== event.pointerId)[1];
-      const before = Math.hypot(last.x - other.x, last.y - other.y);
-      const now = Math.hypot(event.clientX - other.x, event.clientY - other.y), frame = canvas.getBoundingClientRect();
-      if (before > 0) zoom(now / before, (event.clientX + other.x) / 2 - frame.left, (event.clientY + other.y) / 2 - frame.top);
-    } else {
-      state.x += dx;
-      state.y += dy;
-      move();
-    }
-    pointers.set(event.pointerId, {x: event.clientX, y: event.clientY});
-  });
-  for (const end of ["pointerup", "pointercancel"])
-    canvas.addEventListener(end, event => { pointers.delete(event.pointerId); setTimeout(() => { dragged = false; }); });
-  canvas.addEventListener("wheel", event => {
-    event.preventDefault();
-    const frame = canvas.getBoundingClientRect();
-    if (event.ctrlKey || event.metaKey || !event.shiftKey && Math.abs(event.deltaY) >= Math.abs(event.deltaX))
-      zoom(Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0015)), event.clientX - frame.left, event.clientY - frame.top);
-    else { state.x -= event.deltaX; state.y -= event.deltaY; move(); }
-  }, {passive: false});
-  canvas.addEventListener("keydown", event => {
-    const by = {ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60]}[event.key];
-    if (by) { state.x += by[0]; state.y += by[1]; move(); }
-    else if (event.key === "+" || event.key === "=") zoom(1.25);
-    else if (event.key === "-") zoom(1 / 1.25);
-    else if (event.key === "0") fit(false);
-    else return;
-    event.preventDefault();
   });
 
   // Few layers are opened at once; many start collapsed.

@@ -32,13 +32,28 @@ function detailsPanel(element, go) {
       ["of the roofline", roofline(steps)],
     ]);
   }
-  /** Time of the roofline beside time taken, over launches that were measured. */
+  /** Time of the roofline beside time taken, over launches that were measured; what bounds it, where that is known. */
   function roofline(steps) {
     const measured = steps.filter(s => s.ms !== undefined && s.roofline_percent !== undefined);
     if (!measured.length) return known(undefined);
     const ms = sumOf(measured, "ms");
     const ideal = measured.reduce((sum, s) => sum + s.ms * s.roofline_percent / 100, 0);
-    return bar(100 * ideal / ms, "time at the device's measured peak / time taken");
+    const [bytesMs, flopsMs] = boundsOf(measured);
+    const bound = bytesMs === undefined || flopsMs === undefined ? "" :
+      h("small", {}, ` ${bytesMs >= flopsMs ? "memory" : "arithmetic"} bound: ${format.ms(Math.max(bytesMs, flopsMs))} of ${format.ms(ms)}`);
+    return [bar(100 * ideal / ms, "time at the device's measured peak / time taken"), bound];
+  }
+  /** Milliseconds that bytes and FLOPs take at the device's rates. */
+  function boundsOf(steps) {
+    const rates = report.run.roofline || {}, flopsRate = type => ((rates.flops || []).find(r => r.type === type) || {}).per_ms;
+    let bytesMs, flopsMs;
+    for (const s of steps) {
+      const gemm = s.gemm === undefined ? undefined : report.gemms[s.gemm];
+      const rate = flopsRate(!gemm ? "f32" : gemm.fp8 ? "fp8" : gemm.compute);
+      if (s.bytes !== undefined && rates.bytes_per_ms) bytesMs = (bytesMs || 0) + s.bytes / rates.bytes_per_ms;
+      if (s.flops !== undefined && rate) flopsMs = (flopsMs || 0) + s.flops / rate;
+    }
+    return [bytesMs, flopsMs];
   }
 
   const launchFacts = kernel => facts([
