@@ -20,7 +20,7 @@ struct ModulePair {
   std::string before, after; // files, empty where the folder has none
 };
 
-ModulePair modulesOf(const DumpFolder &folder) {
+ModulePair modulesOf(const DumpFiles &folder) {
   ModulePair pair;
   std::string newest;
   bool fused = false;
@@ -54,7 +54,7 @@ struct Drawn {
   }
 };
 
-llvm::Expected<Drawn> draw(const DumpFolder &folder, const std::string &file) {
+llvm::Expected<Drawn> draw(const DumpFiles &folder, const std::string &file) {
   Drawn drawn;
   drawn.file = file;
   if (file.empty()) return drawn;
@@ -92,7 +92,7 @@ Object graphJson(const Drawn &drawn, const Drawn *after) {
 }
 
 /// Starts and durations of the launches of a step in trace.json (process 2), in order.
-std::vector<std::pair<double, double>> startsOf(const DumpFolder &folder) {
+std::vector<std::pair<double, double>> startsOf(const DumpFiles &folder) {
   std::vector<std::pair<double, double>> starts;
   const Array *events = folder.trace ? folder.trace->getArray("traceEvents") : nullptr;
   if (!events) return starts;
@@ -106,6 +106,8 @@ std::vector<std::pair<double, double>> startsOf(const DumpFolder &folder) {
       starts.push_back({*start / kUsPerMs, object->getNumber("dur").getValueOr(0) / kUsPerMs});
   }
   llvm::sort(starts);
+  double first = starts.empty() ? 0 : starts.front().first; // compiling comes before
+  for (auto &[start, ms] : starts) start -= first;
   return starts;
 }
 
@@ -116,12 +118,17 @@ int nodeOfStep(const Object &step, const Drawn &after, int previous) {
     if (auto it = after.byResult.find(name.ltrim("%@")); it != after.byResult.end())
       return static_cast<int>(it->second);
   StringRef fusion = step.getString("fusion").getValueOr("");
+  if (auto op = step.getInteger("op"); op && *op >= 0) {
+    size_t inputs = llvm::count_if(after.nodes, [](const GraphNode &node) { return node.kind == "input"; });
+    size_t index = inputs + static_cast<size_t>(*op);
+    if (index < after.nodes.size() && (fusion.empty() || after.nodes[index].name == fusion)) return index;
+  }
   for (size_t i = std::max(previous, 0); i < after.nodes.size() && !fusion.empty(); ++i)
     if (after.nodes[i].name == fusion) return static_cast<int>(i);
   return -1;
 }
 
-Array stepsJson(const DumpFolder &folder, const Drawn &after) {
+Array stepsJson(const DumpFiles &folder, const Drawn &after) {
   Array result;
   if (!folder.steps) return result;
   llvm::StringMap<size_t> kernels;
@@ -132,7 +139,8 @@ Array stepsJson(const DumpFolder &folder, const Drawn &after) {
   double end = 0;
   for (size_t index = 0; index < folder.steps->size(); ++index) {
     const Object &from = *(*folder.steps)[index].getAsObject();
-    Object to = picked(from, {"name", "kind", "fusion", "layer"}, {"bytes", "flops", "ms", "roofline_percent"});
+    Object to = picked(from, {"name", "kind", "fusion", "layer", "fallback"},
+                       {"op", "bytes", "flops", "ms", "roofline_percent"});
     to["ir"] = linesText(from, "ir");
     for (const char *key : {"locations", "reads", "writes"}) {
       Array texts;
@@ -141,6 +149,10 @@ Array stepsJson(const DumpFolder &folder, const Drawn &after) {
     }
     if (auto it = kernels.find(from.getString("kernel").getValueOr("")); it != kernels.end())
       to["kernel"] = static_cast<int64_t>(it->second);
+    Array set;
+    for (const std::string &name : stringsOf(from, "kernel_set"))
+      if (auto it = kernels.find(name); it != kernels.end()) set.push_back(static_cast<int64_t>(it->second));
+    if (!set.empty()) to["kernel_set"] = std::move(set);
     if (auto gemm = from.getInteger("gemm");
         gemm && *gemm >= 0 && folder.gemms && *gemm < static_cast<int64_t>(folder.gemms->size()))
       to["gemm"] = *gemm;
@@ -156,7 +168,7 @@ Array stepsJson(const DumpFolder &folder, const Drawn &after) {
   return result;
 }
 
-Array decisionsJson(const DumpFolder &folder, const Drawn &before, const Drawn &after) {
+Array decisionsJson(const DumpFiles &folder, const Drawn &before, const Drawn &after) {
   Array result;
   if (!folder.decisions) return result;
   for (const Value &entry : *folder.decisions) {
@@ -198,7 +210,7 @@ std::vector<std::string> namesMadeBy(StringRef subject) {
   return names;
 }
 
-llvm::Expected<Object> pageData(const DumpFolder &folder) {
+llvm::Expected<Object> pageData(const DumpFiles &folder) {
   ModulePair files = modulesOf(folder);
   auto before = draw(folder, files.before);
   if (!before) return before.takeError();

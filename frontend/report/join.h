@@ -1,7 +1,7 @@
 // The data of a page: everything in a dump folder, joined. Launches know their node of the graph, their kernel and
 // their GEMM; ops before fusion the node they became part of; decisions the nodes they are about.
 #pragma once
-#include "frontend/report/dump_folder.h"
+#include "frontend/report/dump_files.h"
 
 namespace fusor::frontend {
 
@@ -13,7 +13,7 @@ namespace fusor::frontend {
 ///  "decisions": [{"kind", "rule", "function", "subject", "location", "reason", "bytes_saved", "before": [nodes],
 ///                 "after": [nodes]}],
 ///  "has": [files of the schema that the folder has]}
-llvm::Expected<llvm::json::Object> pageData(const DumpFolder &folder);
+llvm::Expected<llvm::json::Object> pageData(const DumpFiles &folder);
 
 /// The names that a printed op or a decision's subject makes: "%a, %b = add ..." gives a and b, "X with Y" those of
 /// both. Numbers, which name nothing across modules, are left out.

@@ -7,7 +7,7 @@
 namespace fusor::frontend {
 
 llvm::Expected<WrittenReport> writeReport(llvm::StringRef folder, llvm::StringRef target) {
-  auto dump = readDumpFolder(folder);
+  auto dump = readDump(folder);
   if (!dump) return dump.takeError();
   auto data = pageData(*dump);
   if (!data) return data.takeError();

@@ -11,7 +11,7 @@ struct WrittenReport {
 };
 
 /// Reads dump folder `folder` and writes its page to `target`, or to FOLDER/report.html where that is empty; the file
-/// is there whole or not at all. The error is the folder's (dump_folder.h, a module's diagnostics) or a FileError
+/// is there whole or not at all. The error is the folder's (dump_files.h, a module's diagnostics) or a FileError
 /// (write).
 llvm::Expected<WrittenReport> writeReport(llvm::StringRef folder, llvm::StringRef target = "");
 

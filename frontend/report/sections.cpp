@@ -89,7 +89,7 @@ std::string linesText(const Object &object, StringRef key) {
   return llvm::join(stringsOf(object, key), "\n");
 }
 
-Object runSection(const DumpFolder &folder) {
+Object runSection(const DumpFiles &folder) {
   Object run = picked(folder.run, {"verb", "function", "config", "precision", "device", "arch", "tier", "fusor"},
                       {"peak_bytes", "launches_per_step", "step_ms", "back_to_back_ms", "idle_ms"});
   run["symbols"] = pairs(folder.run.getObject("symbols"), "name", "value");
@@ -101,11 +101,11 @@ Object runSection(const DumpFolder &folder) {
   return run;
 }
 
-Array passesSection(const DumpFolder &folder) {
+Array passesSection(const DumpFiles &folder) {
   return pickedEach(folder.passes, {"pass", "why", "file"}, {"index", "changed", "ms", "ops", "added", "removed"});
 }
 
-Array gemmsSection(const DumpFolder &folder) {
+Array gemmsSection(const DumpFiles &folder) {
   return pickedEach(folder.gemms,
                     {"op", "result", "role", "layer", "type", "m", "n", "k", "batch", "compute", "why_not_fp8",
                      "algorithm", "fallback"},
@@ -114,7 +114,7 @@ Array gemmsSection(const DumpFolder &folder) {
                     });
 }
 
-Array kernelsSection(const DumpFolder &folder) {
+Array kernelsSection(const DumpFiles &folder) {
   Array kernels;
   for (const DumpedKernel &kernel : folder.kernels) {
     Object to = picked(kernel.about, {"kind", "grid", "block"},
@@ -141,7 +141,7 @@ Array kernelsSection(const DumpFolder &folder) {
   return kernels;
 }
 
-Object memorySection(const DumpFolder &folder) {
+Object memorySection(const DumpFiles &folder) {
   if (!folder.plan) return {};
   Object memory = picked(
       *folder.plan, {},
@@ -163,7 +163,7 @@ Object memorySection(const DumpFolder &folder) {
   return memory;
 }
 
-Object fp8Section(const DumpFolder &folder) {
+Object fp8Section(const DumpFiles &folder) {
   constexpr size_t kMostSteps = 240;
   struct Tensor {
     Array amax, scale;

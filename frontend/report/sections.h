@@ -1,32 +1,32 @@
 // The parts of a page's data that come from one file of the folder each. Only fields that the page knows are taken,
 // and only where they have the type it expects: a number that is missing stays missing ("not measured").
 #pragma once
-#include "frontend/report/dump_folder.h"
+#include "frontend/report/dump_files.h"
 
 namespace fusor::frontend {
 
 /// dump.json: {"verb", "function", "config", "precision", "device", "arch", "tier", "symbols": [{"name","value"}],
 /// "peak_bytes", "launches_per_step", "step_ms", "back_to_back_ms", "idle_ms", "roofline": {"bytes_per_ms", "source",
 /// "flops": [{"type", "per_ms"}]}}
-llvm::json::Object runSection(const DumpFolder &folder);
+llvm::json::Object runSection(const DumpFiles &folder);
 
 /// modules/index.json: [{"index","pass","why","changed","file","ms","ops","added","removed"}]
-llvm::json::Array passesSection(const DumpFolder &folder);
+llvm::json::Array passesSection(const DumpFiles &folder);
 
 /// kernels/*/kernel.json and kernel.cu: [{..., "source": [paragraphs]}]. Equal paragraphs (the device library) are
 /// stored once by compact.h.
-llvm::json::Array kernelsSection(const DumpFolder &folder);
+llvm::json::Array kernelsSection(const DumpFiles &folder);
 
 /// gemms.json: as it is.
-llvm::json::Array gemmsSection(const DumpFolder &folder);
+llvm::json::Array gemmsSection(const DumpFiles &folder);
 
 /// plan.json: {"peak_bytes", ..., "live": [bytes at step i], "buffers": [{"names", "type", "place", "offset", "bytes",
 /// "first", "last", "why"}]}
-llvm::json::Object memorySection(const DumpFolder &folder);
+llvm::json::Object memorySection(const DumpFiles &folder);
 
 /// fp8_trace.jsonl and fp8_stats.json: {"steps": [n], "loss": [x], "left_out": n, "tensors": [{"name", "amax": [one a
 /// step], "scale": [...], "clipped", "underflow"}]}. Of more than 240 steps evenly many are taken.
-llvm::json::Object fp8Section(const DumpFolder &folder);
+llvm::json::Object fp8Section(const DumpFiles &folder);
 
 /// Copies the fields `texts` of `from` that are text (or a number, as text) and the fields `numbers` that are numbers
 /// or truth values.

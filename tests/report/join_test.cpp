@@ -12,7 +12,7 @@ using llvm::json::Array;
 using llvm::json::Object;
 
 llvm::Expected<Object> dataOf(const std::string &folder) {
-  auto dump = readDumpFolder(folder);
+  auto dump = readDump(folder);
   if (!dump) return dump.takeError();
   return pageData(*dump);
 }
@@ -44,7 +44,7 @@ TEST(ReportJoin, ALaunchKnowsItsNodeItsKernelAndItsGemm) {
   const Object &step = at(data, "steps", 0);
   EXPECT_EQ(integer(step, "kernel"), 0);
   EXPECT_EQ(integer(step, "gemm"), 0);
-  EXPECT_EQ(step.getNumber("start_ms").getValueOr(-1), 2) << "from trace.json, process 2";
+  EXPECT_EQ(step.getNumber("start_ms").getValueOr(-1), 0) << "compiling is no part of the step";
   const Object &after = *data.getObject("graphs")->getObject("after");
   const Object &node = at(after, "nodes", integer(step, "node"));
   EXPECT_EQ(text(node, "name"), "linear_gelu");
@@ -56,6 +56,26 @@ TEST(ReportJoin, ALaunchKnowsItsNodeItsKernelAndItsGemm) {
   const Object &kernel = at(data, "kernels", 0);
   EXPECT_EQ(integer(kernel, "registers"), 40);
   EXPECT_EQ(kernel.getArray("source")->size(), 2u) << "paragraphs";
+}
+
+TEST(ReportJoin, StartsAndNodesOfLaunches) {
+  tests::SmallDump dump;
+  dump.folder.write("steps.json", R"([
+    {"name": "a", "op": 0, "fusion": "linear_gelu", "writes": [], "ms": 1, "kernel_set": ["linear_gelu__f32", "x"]},
+    {"name": "b", "fusion": "linear_gelu", "writes": ["%nothing"], "ms": 2},
+    {"name": "c", "op": 0, "fusion": "another", "ms": 4}])");
+  Object cumulative = mustHave(dump.path());
+  EXPECT_EQ(integer(at(cumulative, "steps", 0), "node"), 1) << "by the number of its op";
+  EXPECT_EQ(at(cumulative, "steps", 0).getArray("kernel_set")->size(), 1u);
+  EXPECT_EQ(integer(at(cumulative, "steps", 1), "node"), 1) << "by its fusion's name";
+  EXPECT_FALSE(at(cumulative, "steps", 2).get("node"));
+  EXPECT_EQ(at(cumulative, "steps", 2).getNumber("start_ms").getValueOr(-1), 3) << "one behind the other";
+  dump.folder.write("trace.json", R"({"traceEvents": [{"ph": "X", "pid": 1, "ts": 0, "dur": 9},
+    {"ph": "X", "pid": 2, "ts": 5000, "dur": 1000}, {"ph": "X", "pid": 2, "ts": 6500, "dur": 2000},
+    {"ph": "X", "pid": 2, "ts": 9000, "dur": 4000}]})");
+  Object traced = mustHave(dump.path());
+  EXPECT_EQ(at(traced, "steps", 1).getNumber("start_ms").getValueOr(-1), 1.5) << "from trace.json, process 2";
+  EXPECT_EQ(at(traced, "steps", 2).getNumber("start_ms").getValueOr(-1), 4);
 }
 
 TEST(ReportJoin, OpsBeforeFusionKnowWhatTheyBecame) {

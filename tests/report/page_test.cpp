@@ -108,7 +108,7 @@ TEST(ReportPage, HostileNamesStayText) {
   dump.folder.write("kernels/linear_gelu__f32/kernel.cu", "// " + evil);
   dump.folder.write("modules/02_fusion.fir", "func @forward(%x: f32[4]) -> f32[4] {\n  %\"" + evil +
                                                  "\" = gelu %x : f32[4]\n  return %\"" + evil + "\"\n}\n");
-  auto folder = llvm::cantFail(readDumpFolder(dump.path()));
+  auto folder = llvm::cantFail(readDump(dump.path()));
   std::string html = pageHtml(Value(llvm::cantFail(pageData(folder))));
   EXPECT_EQ(html.find("<img"), std::string::npos);
   EXPECT_NE(html.find("\\u003c/script>\\u003cimg src=x onerror"), std::string::npos);

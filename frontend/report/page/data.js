@@ -44,9 +44,13 @@ function indexLaunches() {
   report.steps.forEach((step, index) => {
     step.index = index;
     if (step.node !== undefined) report.graphs.after.nodes[step.node].steps.push(index);
-    if (step.kernel !== undefined) report.kernels[step.kernel].steps.push(index);
+    for (const kernel of new Set([step.kernel, ...(step.kernel_set || [])]))
+      if (kernel !== undefined) report.kernels[kernel].steps.push(index);
     if (step.gemm !== undefined) report.gemms[step.gemm].step = index;
   });
+  // The memory plan counts ops, of which one may be several launches, or none.
+  report.stepsOfOp = [];
+  for (const step of report.steps) if (step.op !== undefined) (report.stepsOfOp[step.op] ||= []).push(step);
   report.decisions.forEach((decision, index) => { decision.index = index; });
 }
 indexLaunches();
@@ -82,6 +86,10 @@ const format = {
     return (v >= 100 ? v.toFixed(0) : v.toFixed(1)) + " " + units[unit] + "FLOP";
   },
   percent: v => (v > 0 && v < 0.05 ? "< 0.1" : v >= 10 ? v.toFixed(0) : v.toFixed(1)) + " %",
+  flopRate(perMs) {
+    const giga = perMs / 1e6;
+    return giga >= 100 ? (giga / 1000).toFixed(giga >= 1e5 ? 0 : 1) + " TFLOP/s" : giga.toFixed(giga >= 10 ? 0 : 1) + " GFLOP/s";
+  },
   rate: v => (v >= 100 ? v.toFixed(0) : v.toFixed(1)),
   count: v => v.toLocaleString("en-US"),
   number: v => (Math.abs(v) >= 1e5 || (v !== 0 && Math.abs(v) < 1e-3) ? v.toExponential(2) : String(+v.toPrecision(4))),

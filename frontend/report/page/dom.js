@@ -35,8 +35,8 @@ const kindNames = ["contraction", "attention", "row", "column", "pointwise", "mu
 function kindName(kind) {
   const text = String(kind || "").toLowerCase();
   if (text.startsWith("attention")) return "attention";
-  if (text.startsWith("multi") || text.includes("adamw") || text.includes("amax_update")) return "multi";
-  if (text.startsWith("gemm") || text.startsWith("contraction")) return "contraction";
+  if (text.startsWith("multi") || text === "native" || text.includes("adamw") || text.includes("amax_update")) return "multi";
+  if (["gemm", "contraction", "library"].some(word => text.startsWith(word))) return "contraction";
   if (text.startsWith("reduction")) return "row";
   if (["movement", "indexmap", "view", "scatter", "copy", "split"].some(word => text.startsWith(word))) return "movement";
   return kindNames.find(name => text.startsWith(name)) || "other";

@@ -14,7 +14,7 @@ function gemmsView({selectGemm}) {
     {name: "shape", title: "m × n × k", number: true, value: g => (g.m === undefined ? undefined : g.m * g.n * g.k), show: shapeOf},
     {name: "compute", title: "computes in", show: g => chip(g.compute || "?", g.fp8 ? "fp8" : "")},
     {name: "ms", title: "time", number: true, show: g => known(g.ms, format.ms)},
-    {name: "tflops", title: "TFLOP/s", number: true, show: g => known(g.tflops, format.rate)},
+    {name: "tflops", title: "rate", number: true, show: g => known(g.tflops, v => format.flopRate(v * 1e9))},
     {name: "why_not_fp8", title: "why not FP8", wide: true, show: g => (g.fp8 ? "" : g.why_not_fp8 || "not said")},
     {name: "algorithm", label: true, show: g => known(g.algorithm)},
     {name: "operands", label: true, show: g => h("code", {}, g.operands || "")},

@@ -8,7 +8,7 @@ function header() {
   document.title = `${what || "report"}: fusor report`;
   const symbols = (run.symbols || []).map(s => `${s.name} = ${s.value}`).join(", ");
   document.getElementById("subtitle").textContent =
-    [run.device, run.arch, run.tier && `tier ${run.tier}`, run.function && `@${run.function}`, symbols].filter(Boolean).join("  ·  ");
+    [run.device, run.arch !== run.device && run.arch, run.device !== "cpu" && run.tier && `tier ${run.tier}`, run.function && `@${run.function}`, symbols].filter(Boolean).join("  ·  ");
   const gemms = new Map();
   for (const gemm of report.gemms) gemms.set(gemm.fp8 ? "fp8" : gemm.compute || "?", (gemms.get(gemm.fp8 ? "fp8" : gemm.compute || "?") || 0) + 1);
   const facts = [

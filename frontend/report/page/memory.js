@@ -1,5 +1,5 @@
 "use strict";
-// Memory over the step: live bytes at each launch, the peak, and which buffers are alive there.
+// Memory over the step: live bytes at each op in order, the peak, and which buffers are alive there.
 
 function memoryView({selectStep}) {
   const memory = report.memory, live = memory.live || [];
@@ -12,8 +12,8 @@ function memoryView({selectStep}) {
     {name: "type", show: b => h("code", {}, b.type || "")},
     {name: "bytes", number: true, show: b => known(b.bytes, format.bytes)},
     {name: "place"},
-    {name: "first", title: "from", number: true, show: b => (b.first === undefined ? known(undefined) : b.first < 0 ? "start" : "#" + b.first)},
-    {name: "last", title: "to", number: true, show: b => (b.last === undefined ? known(undefined) : b.last >= live.length && live.length ? "end" : "#" + b.last)},
+    {name: "first", title: "from", number: true, show: b => (b.first === undefined ? known(undefined) : b.first < 0 ? "start" : "op " + b.first)},
+    {name: "last", title: "to", number: true, show: b => (b.last === undefined ? known(undefined) : b.last >= live.length && live.length ? "end" : "op " + b.last)},
     {name: "offset", number: true, show: b => known(b.offset, format.count)},
     {name: "why", title: "why there", wide: true, show: b => b.why || ""},
   ];
@@ -24,8 +24,11 @@ function memoryView({selectStep}) {
 }
 
 function liveChart(memory, live, selectStep) {
+  const inputs = report.graphs.after.nodes.filter(node => node.kind === "input").length;
+  const stepAt = i => (report.stepsOfOp[i] || [])[0], nodeAt = i => report.graphs.after.nodes[inputs + i];
+  const nameAt = i => { const step = stepAt(i), node = nodeAt(i); return step ? step.name : node ? node.name : ""; };
   const peak = live.indexOf(Math.max(...live)), height = 190, left = 4, top = 18, bottom = 18;
-  const drawing = svg("svg", {class: "chart", tabindex: "0", role: "group", "aria-label": "Live bytes at each launch. Left and right go from one to the next."});
+  const drawing = svg("svg", {class: "chart", tabindex: "0", role: "group", "aria-label": "Live bytes at each op. Left and right go from one to the next."});
   const frame = h("div", {class: "chart-frame"}, drawing);
   const about = h("div", {class: "about", role: "status"});
   let at = peak, width = 800;
@@ -40,9 +43,9 @@ function liveChart(memory, live, selectStep) {
     const right = x(peak) > width / 2;
     drawing.replaceChildren(svg("path", {class: "area", d: path}),
       svg("line", {class: "peak", x1: left, x2: width - left, y1: y(live[peak]), y2: y(live[peak])}),
-      svg("text", {class: "axis", x: x(peak) + (right ? -6 : 6), y: top - 6, "text-anchor": right ? "end" : "start"}, `peak ${format.bytes(live[peak])} at #${peak}`),
-      svg("text", {class: "axis", x: left, y: height - 5}, "first launch"),
-      svg("text", {class: "axis", x: width - left, y: height - 5, "text-anchor": "end"}, `#${live.length - 1}`),
+      svg("text", {class: "axis", x: x(peak) + (right ? -6 : 6), y: top - 6, "text-anchor": right ? "end" : "start"}, `peak ${format.bytes(live[peak])} at op ${peak}`),
+      svg("text", {class: "axis", x: left, y: height - 5}, "first op"),
+      svg("text", {class: "axis", x: width - left, y: height - 5, "text-anchor": "end"}, `op ${live.length - 1}`),
       svg("line", {class: "cursor", y1: top, y2: height - bottom}));
     point(at);
   }
@@ -51,9 +54,8 @@ function liveChart(memory, live, selectStep) {
     const cursor = drawing.querySelector(".cursor"), middle = (x(at) + x(at + 1)) / 2;
     setAll(cursor, {x1: middle, x2: middle});
     const alive = memory.buffers.filter(b => b.place !== "persistent" && b.first <= at && b.last >= at && b.bytes).sort((a, b) => b.bytes - a.bytes);
-    const step = report.steps[at];
     about.replaceChildren();
-    add(about, [h("p", {}, h("b", {}, `#${at} ${step ? step.name : ""}`), ` ${format.bytes(live[at])} alive`, at === peak ? ", the peak" : "",
+    add(about, [h("p", {}, h("b", {}, `op ${at} ${nameAt(at)}`), ` ${format.bytes(live[at])} alive`, at === peak ? ", the peak" : "",
         `; ${alive.length} buffers besides stored values${alive.length > 8 ? ", the largest:" : ":"}`),
       h("ul", {class: "plain buffers"}, alive.slice(0, 8).map(b => h("li", {}, h("span", {class: "amount"}, format.bytes(b.bytes)), h("code", {}, b.names || "?"))))]);
   }
@@ -62,11 +64,11 @@ function liveChart(memory, live, selectStep) {
     return Math.floor((event.clientX - box.left - left) / (box.width - 2 * left) * live.length);
   };
   drawing.addEventListener("pointermove", event => point(under(event)));
-  drawing.addEventListener("click", event => { point(under(event)); if (report.steps[at]) selectStep(report.steps[at]); });
+  drawing.addEventListener("click", event => { point(under(event)); if (stepAt(at)) selectStep(stepAt(at)); });
   drawing.addEventListener("keydown", event => {
     if (event.key === "ArrowRight") point(at + 1);
     else if (event.key === "ArrowLeft") point(at - 1);
-    else if (event.key === "Enter" && report.steps[at]) selectStep(report.steps[at]);
+    else if (event.key === "Enter" && stepAt(at)) selectStep(stepAt(at));
     else return;
     event.preventDefault();
   });

@@ -28,7 +28,7 @@ function detailsPanel(element, go) {
     return facts([
       ["time", [known(ms, format.ms), ms !== undefined && stepMs ? h("small", {}, ` ${format.percent(100 * ms / stepMs)} of the step`) : ""]],
       ["bytes moved", [known(bytes, format.bytes), rate === undefined ? "" : h("small", {}, ` ${format.rate(rate)} GB/s`)]],
-      ["FLOPs", [known(flops, format.flops), flops !== undefined && ms ? h("small", {}, ` ${format.rate(flops / ms / 1e9)} TFLOP/s`) : ""]],
+      ["FLOPs", [known(flops, format.flops), flops !== undefined && ms ? h("small", {}, " " + format.flopRate(flops / ms)) : ""]],
       ["of the roofline", roofline(steps)],
     ]);
   }
@@ -56,6 +56,7 @@ function detailsPanel(element, go) {
     return [bytesMs, flopsMs];
   }
 
+  const isCpu = report.run.device === "cpu";
   const launchFacts = kernel => facts([
     ["grid", [known(kernel.grid), kernel.grid_blocks === undefined ? "" : h("small", {}, ` = ${format.count(kernel.grid_blocks)} blocks`)]],
     ["block", [known(kernel.block), kernel.block === undefined ? "" : h("small", {}, " threads")]],
@@ -110,7 +111,7 @@ function detailsPanel(element, go) {
       ["computes in", h("span", {}, chip(gemm.compute || "?", gemm.fp8 ? "fp8" : ""))],
       gemm.fp8 ? null : ["why not FP8", h("span", {"data-field": "why-not-fp8"}, gemm.why_not_fp8 || "not said")],
       ["algorithm", known(gemm.algorithm)],
-      ["time", [known(gemm.ms, format.ms), gemm.tflops === undefined ? "" : h("small", {}, ` ${format.rate(gemm.tflops)} TFLOP/s`)]],
+      ["time", [known(gemm.ms, format.ms), gemm.tflops === undefined ? "" : h("small", {}, " " + format.flopRate(gemm.tflops * 1e9))]],
       gemm.fallback === undefined ? null : ["fallback", String(gemm.fallback)],
     ]));
   }
@@ -126,7 +127,7 @@ function detailsPanel(element, go) {
 
   function node(side, node) {
     const graph = report.graphs[side], steps = (node.steps || []).map(i => report.steps[i]);
-    const kernels = [...new Set(steps.map(s => s.kernel).filter(k => k !== undefined))].map(k => report.kernels[k]);
+    const kernels = [...new Set(steps.flatMap(s => [s.kernel, ...(s.kernel_set || [])]).filter(k => k !== undefined))].map(k => report.kernels[k]);
     const gemms = steps.map(s => s.gemm).filter(g => g !== undefined).map(g => report.gemms[g]);
     const locations = [...new Set([...steps.flatMap(s => s.locations || []), ...kernels.flatMap(k => k.locations || [])])];
     const others = indices => indices.map(i => link(graph.nodes[i].result || graph.nodes[i].name, () => go.show(side, graph.nodes[i])));
@@ -140,9 +141,11 @@ function detailsPanel(element, go) {
       node.parts && node.parts.length > 1 ? h("details", {}, h("summary", {}, `made of ${node.parts.length} ops of before`),
         list(node.parts.map(i => { const part = report.graphs.before.nodes[i];
           return [link(part.name, () => go.show("before", part)), " ", part.result || ""]; }))) : null,
+      [...new Set(steps.map(s => s.fallback).filter(Boolean))].map(why => h("p", {class: "fallback"}, "Fallback: " + why)),
       section("IR", code(node.text, irTokens, {"data-field": "ir"})),
       gemms.map(gemmSection),
-      kernels.length ? section(kernels.length > 1 ? `Kernels (${kernels.length})` : "Kernel", kernels.map((k, i) =>
+      kernels.length ? section(kernels.length > 1 ? `Kernels (${kernels.length})` : "Kernel",
+        isCpu ? h("p", {class: "unknown"}, "The CUDA text that a GPU of the simt tier would get; times are the CPU's.") : null, kernels.map((k, i) =>
           kernelSection(k, i === 0 || kernels.length <= 2, steps.filter(s => s.kernel === k.index)))) :
         side === "after" && node.kind !== "input" ? section("Kernel", h("p", {class: "unknown"}, missingKernel(steps))) : null,
       decisionsOf(side, node.index),

@@ -32,7 +32,9 @@ function timelineView({selectStep}) {
 
 /** The launches as blocks on a line of time, which scrolls when zoomed. */
 function timeStrip(steps, selectStep) {
-  const end = Math.max(...steps.map(s => (s.start_ms || 0) + (s.ms || 0)));
+  const last = Math.max(...steps.map(s => (s.start_ms || 0) + (s.ms || 0)));
+  // Launches that were timed one by one stand close together: what is idle in a step is then one piece behind them.
+  const idleBehind = last - stepMs < (report.run.idle_ms || 0) / 2 ? report.run.idle_ms : 0, end = last + idleBehind;
   let scale = 1, selected = -1;
   const drawing = svg("svg", {class: "strip", tabindex: "0", role: "group", "aria-label": "Launches in time. Left and right go from one to the next, plus and minus zoom."});
   const scroller = h("div", {class: "strip-scroll"}, drawing);
@@ -42,6 +44,7 @@ function timeStrip(steps, selectStep) {
     const width = Math.max(200, (scroller.clientWidth || 900) - 2) * scale, x = ms => ms / end * width;
     setAll(drawing, {width, height, viewBox: `0 0 ${width} ${height}`});
     const parts = [svg("rect", {class: "idle", x: 0, y: barTop, width, height: barHeight})];
+    if (x(idleBehind) > 40) parts.push(svg("text", {class: "axis", x: x(last) + 5, y: barTop + 27}, "idle"));
     const marks = Math.max(2, Math.floor(width / 130)), every = niceStep(end / marks);
     for (let t = 0; t <= end; t += every)
       parts.push(svg("line", {class: "tick", x1: x(t), x2: x(t), y1: 16, y2: height}),

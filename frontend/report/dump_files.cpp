@@ -1,4 +1,4 @@
-#include "frontend/report/dump_folder.h"
+#include "frontend/report/dump_files.h"
 #include "frontend/api/errors.h"
 #include "frontend/text/parser.h"
 #include "runtime/checkpoint/file_error.h"
@@ -156,8 +156,8 @@ llvm::Expected<llvm::json::Value> parseJson(StringRef text, StringRef fileName) 
                     StringRef(why).trim());
 }
 
-llvm::Expected<DumpFolder> readDumpFolder(StringRef path) {
-  DumpFolder folder;
+llvm::Expected<DumpFiles> readDump(StringRef path) {
+  DumpFiles folder;
   folder.path = path.str();
   if (!llvm::sys::fs::is_directory(path))
     return inputError("{0}: expected a dump folder, found {1}", path,
@@ -197,7 +197,7 @@ llvm::Expected<DumpFolder> readDumpFolder(StringRef path) {
   return folder;
 }
 
-llvm::Expected<std::unique_ptr<ir::Module>> readModule(const DumpFolder &folder, StringRef file) {
+llvm::Expected<std::unique_ptr<ir::Module>> readModule(const DumpFiles &folder, StringRef file) {
   std::string path = inside(folder.path, "modules/" + file);
   auto text = textOf(path);
   if (!text) return text.takeError();

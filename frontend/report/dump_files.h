@@ -13,7 +13,7 @@ struct DumpedKernel {
   std::string source;       // kernel.cu; empty where there is none
 };
 
-struct DumpFolder {
+struct DumpFiles {
   std::string path;
   llvm::json::Object run;                                           // dump.json
   std::optional<llvm::json::Array> passes, steps, gemms, decisions; // arrays of objects
@@ -28,10 +28,10 @@ constexpr int64_t kDumpFormat = 1;
 
 /// Reads all but the modules. The error names the file, and what to do: no dump (no dump.json), a format that is newer,
 /// JSON that is damaged or of another shape.
-llvm::Expected<DumpFolder> readDumpFolder(llvm::StringRef path);
+llvm::Expected<DumpFiles> readDump(llvm::StringRef path);
 
 /// modules/`file`, parsed and verified.
-llvm::Expected<std::unique_ptr<ir::Module>> readModule(const DumpFolder &folder, llvm::StringRef file);
+llvm::Expected<std::unique_ptr<ir::Module>> readModule(const DumpFiles &folder, llvm::StringRef file);
 
 /// JSON of a file, at most 64 levels deep. The error says where it stops being JSON.
 llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text, llvm::StringRef fileName);
