@@ -2,7 +2,10 @@
 #include "frontend/report/report.h"
 #include "tests/report/browser.h"
 #include "tests/report/small_dump.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"
+#include <algorithm>
+#include <cstdlib>
 
 namespace fusor {
 namespace {
@@ -115,6 +118,77 @@ TEST(ReportBrowser, TheKeyboardReachesNodesTabsAndRows) {
   page.evaluate("document.getElementById('panel').replaceChildren()");
   page.press("Enter");
   EXPECT_SAYS(page.text(kPanel), "linear_gelu");
+  expectNoComplaint(page);
+}
+
+/// The number of a text like "95" or "1,728".
+int64_t counted(std::string text) {
+  text.erase(std::remove(text.begin(), text.end(), ','), text.end());
+  return std::atoll(text.c_str());
+}
+
+/// The questions of the issue, asked of the page of a real run and held against the files of its dump.
+TEST(ReportBrowser, AnswersOfARealRunInFp8) {
+  auto program = tests::Browser::program();
+  if (!program) GTEST_SKIP() << "no Chromium (Debian: chromium-headless-shell)";
+  TemporaryFolder folder;
+  std::string command = FUSOR_BINARY_DIR "/fusor train --config tiny --precision fp8 --steps 2 --batch 4 --device cpu "
+                                         "--quiet --dump " +
+                        folder.path("dump") + " >" + folder.path("out") + " 2>&1";
+  ASSERT_EQ(std::system(command.c_str()), 0) << folder.read("out");
+  auto written = frontend::writeReport(folder.path("dump"));
+  ASSERT_TRUE(bool(written)) << llvm::toString(written.takeError());
+  auto steps = llvm::cantFail(llvm::json::parse(folder.read("dump/steps.json")));
+  const llvm::json::Object *longest = nullptr;
+  for (const llvm::json::Value &step : *steps.getAsArray())
+    if (!longest || step.getAsObject()->getNumber("ms").getValueOr(0) > longest->getNumber("ms").getValueOr(0))
+      longest = step.getAsObject();
+  ASSERT_TRUE(longest);
+
+  tests::Browser page(*program);
+  ASSERT_FALSE(HasFailure());
+  page.open(written->path);
+  const int64_t launches = static_cast<int64_t>(steps.getAsArray()->size());
+
+  // How many kernels has a step?
+  EXPECT_EQ(counted(page.text("document.querySelector('[data-fact=kernels]').textContent")), launches);
+  page.click("#tab-timeline");
+  EXPECT_EQ(counted(page.text("document.querySelector('[data-field=kernels]').textContent")), launches);
+
+  // Which took longest?
+  const std::string name = longest->getString("name").getValueOr("").str();
+  EXPECT_EQ(page.text("document.querySelector('[data-field=longest]').textContent"), name);
+  EXPECT_SAYS(page.text("document.querySelector('[data-table=launches] tbody tr').textContent"), name);
+
+  // What does it do? Its IR is the fusion's that the dump has, and there is a CUDA source.
+  page.click("[data-field=longest]");
+  std::string ir = longest->getString("ir").getValueOr("").str();
+  std::string lastLine = llvm::StringRef(ir).rtrim().rsplit('\n').second.split(" : ").first.rtrim().str();
+  ASSERT_NE(lastLine, "");
+  EXPECT_SAYS(page.text("document.querySelector('[data-field=ir]').textContent"), lastLine);
+  EXPECT_SAYS(page.text("document.querySelector('[data-source] pre').textContent"), "__global__");
+
+  // Why is the head's GEMM not in FP8?
+  page.click("#tab-gemms");
+  EXPECT_SAYS(page.text("document.querySelector('#view-gemms .summary').textContent"), "24 in fp8");
+  EXPECT_EQ(page.text("document.querySelector('[data-fact=gemms]').textContent"), "24 fp8, 3 f32");
+  page.evaluate("[...document.querySelectorAll('[data-table=gemms] tr.pick')]"
+                ".find(row => row.textContent.includes('logits')).setAttribute('data-wanted', '')");
+  page.click("tr[data-wanted] td:nth-child(3)");
+  EXPECT_EQ(page.text("document.querySelector('[data-field=why-not-fp8]').textContent"),
+            "computes in f32, FP8 takes the place of bf16");
+
+  // Every node is a launch that the graph can show, by keyboard too: search finds it.
+  page.click("#tab-graph");
+  page.click("input[type=search]");
+  page.evaluate("document.querySelector('input[type=search]').value = 'cross_entropy_grad'");
+  page.press("Enter");
+  EXPECT_SAYS(page.text("document.querySelector('#panel h2').textContent"), "cross_entropy_grad");
+  // A CPU has no registers: not 0.
+  EXPECT_SAYS(page.text(kPanel), "registersnot measured");
+  for (const char *tab : {"memory", "fp8", "kernels", "decisions", "passes"}) page.click(std::string("#tab-") + tab);
+  EXPECT_SAYS(page.text("document.querySelector('#view-fp8').textContent"), "24 tensors over 2 steps");
+  EXPECT_SAYS(page.text("document.querySelector('#view-memory .about').textContent"), "the peak");
   expectNoComplaint(page);
 }
 
