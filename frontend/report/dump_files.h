@@ -30,7 +30,7 @@ constexpr int64_t kDumpFormat = 1;
 /// JSON that is damaged or of another shape.
 llvm::Expected<DumpFiles> readDump(llvm::StringRef path);
 
-/// modules/`file`, parsed and verified.
+/// modules/`file`, parsed and verified, with symbols that reach to the sizes of the run.
 llvm::Expected<std::unique_ptr<ir::Module>> readModule(const DumpFiles &folder, llvm::StringRef file);
 
 /// JSON of a file, at most 64 levels deep. The error says where it stops being JSON.

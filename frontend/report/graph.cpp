@@ -19,23 +19,32 @@ void forEachPart(const ir::Op &op, llvm::function_ref<void(const ir::Op &)> visi
     if (!part.def().isTerminator) visit(part);
 }
 
-/// What a layer is decided by: most of the names that an op makes, in it and out of it.
+/// A name that says something: ONNX models call values "61".
+bool saysSomething(StringRef name) { return !name.empty() && !isNumber(name); }
+
+/// What a layer is decided by: most of the names that an op makes, in it and out of it; where they are of none, what it
+/// reads of the module.
 std::string layerOfOp(const ir::Op &op) {
-  std::map<std::string, unsigned> votes;
-  auto vote = [&](const ir::Op &part, unsigned weight) {
+  std::map<std::string, unsigned> made, read;
+  auto vote = [&](const ir::Op &part) {
     for (ir::Value result : part.results())
-      if (!result.name().empty()) votes[frontend::layerOf(result.name())] += weight;
+      if (saysSomething(result.name())) ++made[frontend::layerOf(result.name())];
   };
-  vote(op, 1);
+  vote(op);
   if (op.body())
-    for (const ir::Op &part : op.body()->ops()) vote(part, 1);
-  // A multi-tensor fusion of every layer is of none.
-  if (votes.size() > 3) return "";
-  std::string best;
-  unsigned most = 0;
-  for (const auto &[layer, count] : votes)
-    if (count > most) best = layer, most = count;
-  return best;
+    for (const ir::Op &part : op.body()->ops()) vote(part);
+  for (ir::Value operand : op.operands())
+    if (operand && operand.isPersistent()) ++read[frontend::layerOf(operand.name())];
+  for (auto *votes : {&made, &read}) {
+    if (votes == &read && !made.empty()) break;
+    if (votes->size() > 3) return ""; // a multi-tensor fusion of every layer is of none
+    std::string best;
+    unsigned most = 0;
+    for (const auto &[layer, count] : *votes)
+      if (count > most) best = layer, most = count;
+    if (!best.empty()) return best;
+  }
+  return "";
 }
 
 bool isMultiTensor(const ir::Op &op) {
@@ -129,10 +138,11 @@ GraphNode nodeOf(const ir::Op &op, const ir::ValueNames &names) {
   if (node.result.empty() && op.resultCount()) node.result = names(op.result());
   if (op.body()) {
     node.ops = 0;
+    const ir::ValueNames inner(*op.body());
     forEachPart(op, [&](const ir::Op &part) {
       ++node.ops;
       for (ir::Value result : part.results())
-        if (!result.name().empty()) node.inner.push_back(result.name().str());
+        if (!result.name().empty()) node.inner.push_back(StringRef(inner(result)).drop_front().str());
     });
   }
   return node;
@@ -151,7 +161,7 @@ llvm::json::Array strings(llvm::ArrayRef<std::string> list) {
 /// Ops without a name of their own (a copy, a padded tensor) are of the layer they read from, else of their reader's.
 void inheritLayers(std::vector<GraphNode> &nodes) {
   auto isNamed = [](const GraphNode &node) {
-    return llvm::any_of(node.results, [](StringRef name) { return !llvm::isDigit(name.front()); });
+    return llvm::any_of(node.results, [](StringRef name) { return saysSomething(name.trim('"')); });
   };
   for (GraphNode &node : nodes) {
     if (!node.layer.empty() || node.kind == "input" || isNamed(node)) continue;

@@ -26,8 +26,8 @@ struct GraphNode {
   unsigned line = 0;                    // of the module's file; 0: unknown
   std::vector<unsigned> inputs;         // nodes, each once
   std::vector<std::string> persistents; // "@fc1.weight": read from the module
-  std::vector<std::string> results;     // names without %
-  std::vector<std::string> inner;       // named values of a fusion's body, without %
+  std::vector<std::string> results;     // names as printed, without %
+  std::vector<std::string> inner;       // named values of a fusion's body, as printed, without %
 
   llvm::json::Object json() const;
 };

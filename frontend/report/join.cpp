@@ -82,6 +82,7 @@ Object graphJson(const Drawn &drawn, const Drawn *after) {
       for (const std::string &name : node.results)
         if (int into = after->find(name); into >= 0 && !llvm::isDigit(name[0])) {
           object["after"] = into;
+          if (node.layer.empty() && !after->nodes[into].layer.empty()) object["layer"] = after->nodes[into].layer;
           break;
         }
     nodes.push_back(std::move(object));
@@ -126,6 +127,19 @@ int nodeOfStep(const Object &step, const Drawn &after, int previous) {
   for (size_t i = std::max(previous, 0); i < after.nodes.size() && !fusion.empty(); ++i)
     if (after.nodes[i].name == fusion) return static_cast<int>(i);
   return -1;
+}
+
+/// Nodes whose names say no layer are of that which the dump gives their launches.
+void addLayersOfSteps(const DumpFiles &folder, Drawn &after) {
+  if (!folder.steps) return;
+  int previous = -1;
+  for (const Value &entry : *folder.steps) {
+    int node = nodeOfStep(*entry.getAsObject(), after, previous);
+    if (node < 0) continue;
+    previous = node;
+    auto layer = entry.getAsObject()->getString("layer");
+    if (layer && after.nodes[node].layer.empty()) after.nodes[node].layer = layer->str();
+  }
 }
 
 Array stepsJson(const DumpFiles &folder, const Drawn &after) {
@@ -203,7 +217,6 @@ std::vector<std::string> namesMadeBy(StringRef subject) {
     for (StringRef result : results) {
       result = result.trim();
       if (!result.consume_front("%") && !result.consume_front("@")) continue;
-      result = result.trim('"');
       if (!result.empty() && !llvm::isDigit(result[0]) && !result.contains(' ')) names.push_back(result.str());
     }
   }
@@ -217,6 +230,7 @@ llvm::Expected<Object> pageData(const DumpFiles &folder) {
   auto after = draw(folder, files.after);
   if (!after) return after.takeError();
 
+  addLayersOfSteps(folder, *after);
   Object data{{"run", runSection(folder)},          {"passes", passesSection(folder)},
               {"kernels", kernelsSection(folder)},  {"gemms", gemmsSection(folder)},
               {"memory", memorySection(folder)},    {"fp8", fp8Section(folder)},

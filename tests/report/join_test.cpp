@@ -104,6 +104,40 @@ TEST(ReportJoin, DecisionsKnowTheirNodesInTheShownFunctionOnly) {
   EXPECT_FALSE(at(data, "decisions", 1).get("bytes_saved")) << "not said is not 0";
 }
 
+/// ONNX models have values called "61", ranges that no text could have, and layers in the names of weights only.
+TEST(ReportJoin, ModulesFromOnnx) {
+  tests::SmallDump dump;
+  const std::string head =
+      "dim B in 1..65536\ndim T in 1..65536\ndim S in 1..65536\n"
+      "param @encoder.layer.3.w : f32[4]\nfunc @forward(%x: f32[B, T, S, 4]) -> f32[B, T, S, 4] {\n";
+  dump.folder.write("dump.json", R"({"format": 1, "symbols": {"B": 8, "T": 2, "S": 2}})");
+  dump.folder.write("modules/00_input.fir", head + R"(  %"61" = mul %x, @encoder.layer.3.w : f32[B, T, S, 4]
+  %"62" = gelu %"61" : f32[B, T, S, 4]
+  return %"62"
+}
+)");
+  dump.folder.write(
+      "modules/02_fusion.fir",
+      head + R"(  %"62" = fusion @mul_gelu(%x, %w = @encoder.layer.3.w) {kind = pointwise} : f32[B, T, S, 4] {
+    %"61" = mul %x, %w : f32[B, T, S, 4]
+    %"62" = gelu %"61" : f32[B, T, S, 4]
+    yield %"62"
+  }
+  return %"62"
+}
+)");
+  dump.folder.write("steps.json", R"([{"name": "mul_gelu", "writes": ["%\"62\""], "layer": "layer.3"}])");
+  dump.folder.write("fusions.json", R"([{"kind": "taken", "subject": "%\"61\" = mul with %\"62\" = gelu"}])");
+  Object data = mustHave(dump.path());
+  EXPECT_EQ(integer(at(data, "steps", 0), "node"), 1);
+  EXPECT_EQ(text(at(*data.getObject("graphs")->getObject("after"), "nodes", 1), "layer"), "layer.3");
+  const Object &before = *data.getObject("graphs")->getObject("before");
+  EXPECT_EQ(integer(at(before, "nodes", 1), "after"), 1);
+  EXPECT_EQ(text(at(before, "nodes", 1), "layer"), "layer.3") << "by what it reads";
+  EXPECT_EQ(text(at(before, "nodes", 2), "layer"), "layer.3") << "by what it reads from";
+  EXPECT_EQ(at(data, "decisions", 0).getArray("before")->size(), 2u);
+}
+
 TEST(ReportJoin, NamesMadeByASubject) {
   EXPECT_EQ(namesMadeBy("%a, %b.c = layer_norm %x : f32[4]"), (std::vector<std::string>{"a", "b.c"}));
   EXPECT_EQ(namesMadeBy("%a = linear+mul with %b = split"), (std::vector<std::string>{"a", "b"}));
