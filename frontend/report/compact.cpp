@@ -1,4 +1,5 @@
 #include "frontend/report/compact.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/raw_ostream.h"
@@ -82,7 +83,7 @@ private:
 
   static void writeNumber(double number, std::string &out) {
     char text[32];
-    constexpr int kDigits = 7;
+    constexpr int kDigits = 5;
     auto end = std::to_chars(text, text + sizeof text, number, std::chars_format::general, kDigits).ptr;
     out.append(text, end);
   }
@@ -107,6 +108,22 @@ private:
     return columns;
   }
 
+  /// The different texts of a column and the place of each; empty where it is not worth it.
+  using Words = llvm::MapVector<StringRef, size_t>;
+  static Words wordsOf(const Array &list, StringRef column) {
+    Words words;
+    size_t count = 0;
+    for (const Value &entry : list)
+      if (const Value *value = entry.getAsObject()->get(column)) {
+        auto text = value->getAsString();
+        if (!text) return {};
+        words.insert({*text, words.size()});
+        ++count;
+      }
+    constexpr size_t kRepeats = 2;
+    return words.size() * kRepeats <= count ? words : Words();
+  }
+
   void writeList(const Array &list, std::string &out) {
     auto columns = columnsOf(list);
     if (columns.empty()) {
@@ -118,28 +135,48 @@ private:
       out += ']';
       return;
     }
+    std::vector<Words> words;
     out += "{\"#\":[";
-    for (size_t i = 0; i < columns.size(); ++i) {
-      if (i) out += ',';
-      quote(columns[i], out);
+    for (StringRef column : columns) {
+      if (!words.empty()) out += ',';
+      words.push_back(wordsOf(list, column));
+      quote(column, out);
     }
-    out += "],\"=\":[";
+    out += "],\"~\":{";
+    bool isFirst = true;
+    for (size_t i = 0; i < columns.size(); ++i) {
+      if (words[i].empty()) continue;
+      if (!isFirst) out += ',';
+      isFirst = false;
+      quote(columns[i], out);
+      out += ":[";
+      for (const auto &[text, place] : words[i]) {
+        if (place) out += ',';
+        writeText(text, out);
+      }
+      out += ']';
+    }
+    out += "},\"=\":[";
     for (size_t i = 0; i < list.size(); ++i) {
       if (i) out += ',';
-      writeRow(*list[i].getAsObject(), columns, out);
+      writeRow(*list[i].getAsObject(), columns, words, out);
     }
     out += "]}";
   }
 
-  void writeRow(const Object &object, llvm::ArrayRef<StringRef> columns, std::string &out) {
+  void writeRow(const Object &object, llvm::ArrayRef<StringRef> columns, llvm::ArrayRef<Words> words,
+                std::string &out) {
     while (!columns.empty() && !object.get(columns.back())) columns = columns.drop_back();
     out += '[';
     for (size_t i = 0; i < columns.size(); ++i) {
       if (i) out += ',';
-      if (const Value *value = object.get(columns[i]))
+      const Value *value = object.get(columns[i]);
+      if (!value)
+        out += "null";
+      else if (words[i].empty())
         write(*value, out);
       else
-        out += "null";
+        out += std::to_string(words[i].find(*value->getAsString())->second);
     }
     out += ']';
   }

@@ -74,6 +74,10 @@ public:
     findBatchReaders();
     for (const ir::Op *op : llvm::reverse(order_))
       if (!op->def().isTerminator && !optimizer_[op] && isOnlyForOptimizer(*op)) optimizer_[op] = true;
+    // Weights made ready for the next step: whatever reads what the optimizer makes.
+    for (const ir::Op *op : order_)
+      for (ir::Value operand : op->operands())
+        if (operand && operand.op() && optimizer_[operand.op()]) optimizer_[op] = true;
   }
 
   Phase operator()(const ir::Op &op, size_t index) const {

@@ -8,7 +8,8 @@
 
 namespace fusor::frontend {
 
-/// forward up to the loss, backward behind it, the optimizer: multi-tensor ops and what only they read or follow. A
+/// forward up to the loss, backward behind it, the optimizer: multi-tensor ops, what only they read, and
+/// what reads them. A
 /// function without gradients is all forward.
 enum class Phase : uint8_t { forward, backward, optimizer };
 llvm::StringRef name(Phase phase);

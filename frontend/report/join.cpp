@@ -155,7 +155,6 @@ Array stepsJson(const DumpFiles &folder, const Drawn &after) {
     const Object &from = *(*folder.steps)[index].getAsObject();
     Object to = picked(from, {"name", "kind", "fusion", "layer", "fallback"},
                        {"op", "bytes", "flops", "ms", "roofline_percent"});
-    to["ir"] = linesText(from, "ir");
     for (const char *key : {"locations", "reads", "writes"}) {
       Array texts;
       for (std::string &text : stringsOf(from, key)) texts.push_back(std::move(text));
@@ -171,7 +170,10 @@ Array stepsJson(const DumpFiles &folder, const Drawn &after) {
         gemm && *gemm >= 0 && folder.gemms && *gemm < static_cast<int64_t>(folder.gemms->size()))
       to["gemm"] = *gemm;
     int node = nodeOfStep(from, after, previous);
-    if (node >= 0) to["node"] = node, previous = node;
+    if (node >= 0)
+      to["node"] = node, previous = node;
+    else
+      to["ir"] = linesText(from, "ir"); // else it is the node's text
     if (placed) end = starts[index].first;
     if (auto ms = from.getNumber("ms")) {
       to["start_ms"] = end;

@@ -2,6 +2,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include <map>
+#include <set>
 
 namespace fusor::frontend {
 namespace {
@@ -115,13 +116,20 @@ Array gemmsSection(const DumpFiles &folder) {
 }
 
 Array kernelsSection(const DumpFiles &folder) {
+  std::set<std::string> launched;
+  if (folder.steps)
+    for (const Value &step : *folder.steps) {
+      launched.insert(step.getAsObject()->getString("kernel").getValueOr("").str());
+      for (std::string &name : stringsOf(*step.getAsObject(), "kernel_set")) launched.insert(std::move(name));
+    }
   Array kernels;
   for (const DumpedKernel &kernel : folder.kernels) {
     Object to = picked(kernel.about, {"kind", "grid", "block"},
                        {"grid_blocks", "shared_bytes", "static_shared_bytes", "registers", "spill_bytes", "bytes_read",
                         "bytes_written", "bytes_saved", "flops", "ms", "roofline_percent"});
     to["name"] = kernel.name;
-    to["ir"] = linesText(kernel.about, "ir");
+    // Of a kernel that is launched it is its node's text.
+    if (!launched.count(kernel.name)) to["ir"] = linesText(kernel.about, "ir");
     to["locations"] = textArray(stringsOf(kernel.about, "locations"));
     Array arguments;
     if (const Array *list = kernel.about.getArray("arguments"))
@@ -164,7 +172,7 @@ Object memorySection(const DumpFiles &folder) {
 }
 
 Object fp8Section(const DumpFiles &folder) {
-  constexpr size_t kMostSteps = 240;
+  constexpr size_t kMostSteps = 120; // a point a pixel
   struct Tensor {
     Array amax, scale;
     Object stats;

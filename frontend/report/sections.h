@@ -25,7 +25,7 @@ llvm::json::Array gemmsSection(const DumpFiles &folder);
 llvm::json::Object memorySection(const DumpFiles &folder);
 
 /// fp8_trace.jsonl and fp8_stats.json: {"steps": [n], "loss": [x], "left_out": n, "tensors": [{"name", "amax": [one a
-/// step], "scale": [...], "clipped", "underflow"}]}. Of more than 240 steps evenly many are taken.
+/// step], "scale": [...], "clipped", "underflow"}]}. Of more than 120 steps evenly many are taken.
 llvm::json::Object fp8Section(const DumpFiles &folder);
 
 /// Copies the fields `texts` of `from` that are text (or a number, as text) and the fields `numbers` that are numbers

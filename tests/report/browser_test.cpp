@@ -174,7 +174,7 @@ TEST(ReportBrowser, AnswersOfARealRunInFp8) {
   EXPECT_EQ(page.text("document.querySelector('[data-fact=gemms]').textContent"), "24 fp8, 3 f32");
   page.evaluate("[...document.querySelectorAll('[data-table=gemms] tr.pick')]"
                 ".find(row => row.textContent.includes('logits')).setAttribute('data-wanted', '')");
-  page.click("tr[data-wanted] td:nth-child(3)");
+  page.click("tr[data-wanted] td:nth-child(2)");
   EXPECT_EQ(page.text("document.querySelector('[data-field=why-not-fp8]').textContent"),
             "computes in f32, FP8 takes the place of bf16");
 

@@ -44,8 +44,11 @@ Value revived(const Value &packed, const Array &templates) {
     for (const Value &row : *object->getArray("=")) {
       Object entry;
       for (size_t i = 0; i < row.getAsArray()->size(); ++i)
-        if ((*row.getAsArray())[i].kind() != Value::Null)
-          entry[*(*keys)[i].getAsString()] = revived((*row.getAsArray())[i], templates);
+        if (const Value &cell = (*row.getAsArray())[i]; cell.kind() != Value::Null) {
+          llvm::StringRef key = *(*keys)[i].getAsString();
+          const Array *words = object->getObject("~")->getArray(key);
+          entry[key] = revived(words ? (*words)[*cell.getAsInteger()] : cell, templates);
+        }
       rows.push_back(std::move(entry));
     }
     return rows;
@@ -64,7 +67,8 @@ TEST(ReportCompact, ComesBackAsItWas) {
   for (int i = 0; i < 5; ++i) {
     Object row{
         {"text", llvm::formatv("%blocks.{0}.fc1 = linear %blocks.{0}.ln, @w.{1} : f32[{0}, 007]", i, i * 1000).str()},
-        {"index", i}};
+        {"index", i},
+        {"kind", i < 3 ? "taken" : "a refused one, with its long reason"}};
     if (i % 2) row["sometimes"] = 0.25;
     rows.push_back(std::move(row));
   }

@@ -13,10 +13,11 @@ function revive(packed) {
     if (Array.isArray(value)) return value.map(walk);
     if ("$" in value) return Array.isArray(value.$) ? fill(value.$) : templates[value.$];
     if ("#" in value) {
-      const keys = value["#"];
+      const keys = value["#"], words = {};
+      for (const key of Object.keys(value["~"])) words[key] = walk(value["~"][key]);
       return value["="].map(row => {
         const object = {};
-        row.forEach((cell, i) => { if (cell !== null) object[keys[i]] = walk(cell); });
+        row.forEach((cell, i) => { if (cell !== null) object[keys[i]] = words[keys[i]] ? words[keys[i]][cell] : walk(cell); });
         return object;
       });
     }

@@ -46,5 +46,7 @@ function fp8View({panel}) {
   return {element: h("div", {class: "scroll"}, h("p", {class: "summary"},
     h("b", {}, format.count(fp8.tensors.length)), " tensors over ", h("b", {}, format.count(fp8.steps.length)), " steps",
     fp8.left_out ? ` (evenly taken, ${format.count(fp8.left_out)} left out)` : "", ". Clipped and underflow are parts of a tensor's elements",
-    has("fp8_stats.json") ? "." : "; they were not counted in this run (train --fp8-stats)."), list.element)};
+    has("fp8_stats.json") ? "." : "; they were not counted in this run (train --fp8-stats)."),
+    fp8.loss.length ? h("p", {class: "summary loss"}, "loss ", spark(fp8.loss, {name: "loss", width: 160}), ` ${format.number(fp8.loss[0])} to ${format.number(fp8.loss[fp8.loss.length - 1])}`) : null,
+    list.element)};
 }

@@ -227,8 +227,10 @@ function graphView({onSelect, onGroup}) {
     state.selected = node;
     const box = boxOf.get(node.index);
     view.k = Math.max(view.k, 0.7);
-    view.x = canvas.clientWidth / 2 - (box.x + box.width / 2) * view.k;
-    view.y = canvas.clientHeight / 2 - (box.y + box.height / 2) * view.k;
+    // In the middle, as far as that leaves no empty margin.
+    const middle = (size, at, whole) => Math.min(24, Math.max(size / 2 - at * view.k, Math.min(24, size - 24 - whole * view.k)));
+    view.x = middle(canvas.clientWidth, box.x + box.width / 2, picture.width);
+    view.y = middle(canvas.clientHeight, box.y + box.height / 2, picture.height);
     view.move();
     mark();
   }
@@ -255,8 +257,8 @@ function graphView({onSelect, onGroup}) {
     if (!matches.length) return;
     match = (match + (event.shiftKey ? matches.length - 1 : 1)) % matches.length;
     found.textContent = `${match + 1} of ${matches.length}`;
+    onSelect(state.side, matches[match]); // the panel takes its room first
     show(state.side, matches[match]);
-    onSelect(state.side, matches[match]);
     markMatches();
   });
 

@@ -71,9 +71,11 @@ function laneLayout(model, lane, open) {
   items.forEach((item, i) => {
     for (const path of item.innerPaths || []) allPaths.push(path.map(p => ({x: p.x + places[i].x, y: p.y + places[i].y})));
   });
+  // Two layers may read each other: the line that is there stands for both ways.
   for (const [from, to] of back) {
+    if (edges.some(edge => edge[0] === to && edge[1] === from)) continue;
     const a = {...items[from], ...places[from]}, b = {...items[to], ...places[to]};
-    allPaths.push([{x: a.x + a.width / 2, y: a.y + a.height}, {x: b.x + b.width / 2, y: b.y}]);
+    allPaths.push([{x: b.x + b.width / 2, y: b.y + b.height}, {x: a.x + a.width / 2, y: a.y}]);
   }
   return {width, height, boxes, paths: allPaths};
 }

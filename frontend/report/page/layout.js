@@ -95,7 +95,8 @@ function placeRows(items, layers, neighbours, gapX, gapY, most) {
     }
     y += height + gapY;
   }
-  for (let round = 0; round < 3; ++round) for (const row of rows) pull(row, items, neighbours, gapX, width);
+  for (let round = 0; round < 6; ++round)
+    for (const row of round % 2 ? [...rows].reverse() : rows) pull(row, items, neighbours, gapX, width);
   return {width, height: Math.max(0, y - gapY)};
 }
 

@@ -9,12 +9,12 @@ function gemmsView({selectGemm}) {
     counts.set(kind, (counts.get(kind) || 0) + 1);
   }
   const columns = [
-    {name: "role"}, {name: "layer", show: g => g.layer || ""},
-    {name: "result", label: true, show: g => h("code", {}, g.result || "")},
-    {name: "shape", title: "m × n × k", number: true, value: g => (g.m === undefined ? undefined : g.m * g.n * g.k), show: shapeOf},
-    {name: "compute", title: "computes in", show: g => chip(g.compute || "?", g.fp8 ? "fp8" : "")},
+    {name: "role"}, {name: "result", label: true, show: g => h("code", {}, g.result || "")},
     {name: "ms", title: "time", number: true, show: g => known(g.ms, format.ms)},
+    {name: "compute", title: "computes in", show: g => chip(g.compute || "?", g.fp8 ? "fp8" : "")},
+    {name: "shape", title: "m × n × k", number: true, value: g => (g.m === undefined ? undefined : g.m * g.n * g.k), show: shapeOf},
     {name: "tflops", title: "rate", number: true, show: g => known(g.tflops, v => format.flopRate(v * 1e9))},
+    {name: "layer", show: g => g.layer || ""},
     {name: "why_not_fp8", title: "why not FP8", wide: true, show: g => (g.fp8 ? "" : g.why_not_fp8 || "not said")},
     {name: "algorithm", label: true, show: g => known(g.algorithm)},
     {name: "operands", label: true, show: g => h("code", {}, g.operands || "")},
@@ -57,10 +57,10 @@ function kernelColumns() {
   };
   return [
     {name: "name", title: "kernel", label: true, show: r => [h("i", {class: "dot", style: `background:${kindColour(r.kind)}`}), h("code", {}, r.name)]},
-    {name: "kind", show: r => r.kind || ""},
     {name: "count", number: true, value: r => r.steps.length, show: r => format.count(r.steps.length)},
     {name: "ms", title: "time a step", number: true, value: total, show: r => known(total(r), format.ms)},
     {name: "share", title: "of step", number: true, value: total, show: r => (total(r) === undefined || !stepMs ? known(undefined) : format.percent(100 * total(r) / stepMs))},
+    {name: "kind", show: r => r.kind || ""},
     {name: "rate", title: "GB/s", number: true, value: rate, show: r => known(rate(r), format.rate)},
     {name: "roofline", title: "% of roofline", number: true, value: roofline, show: r => bar(roofline(r))},
   ];

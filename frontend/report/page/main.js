@@ -25,8 +25,12 @@ function header() {
 function page() {
   header();
   const panelElement = document.getElementById("panel"), views = document.getElementById("views"), tabs = document.getElementById("tabs");
-  const onSelect = (side, node) => { panel.node(side, node); if (side === "after" && node.steps.length) markStep(node.steps[0]); };
-  const showNode = (side, node) => { open("graph"); graph.show(side, node); onSelect(side, node); };
+  const onSelect = (side, node) => {
+    panel.node(side, node);
+    history.replaceState(null, "", `#graph/${side}/${node.index}`);
+    if (side === "after" && node.steps.length) markStep(node.steps[0]);
+  };
+  const showNode = (side, node) => { open("graph"); onSelect(side, node); graph.show(side, node); };
   const panel = detailsPanel(panelElement, {show: showNode, showStep: selectStep});
   const graph = graphView({onSelect, onGroup: (side, group) => panel.layer(side, group)});
   const nodeOf = step => (step.node === undefined ? undefined : report.graphs.after.nodes[step.node]);
@@ -84,11 +88,17 @@ function page() {
     if (made[name].isNew && made[name].start) made[name].start();
     made[name].isNew = false;
     if (matchMedia("(max-width: 860px)").matches) panel.welcome(); // it lies over the view
-    if (location.hash !== "#" + name) history.replaceState(null, "", "#" + name);
+    if (location.hash.split("/")[0] !== "#" + name) history.replaceState(null, "", "#" + name);
+  }
+  /** "#memory" is a view, "#graph/after/12" a node of it. */
+  function follow() {
+    const [name, side, index] = location.hash.slice(1).split("/");
+    open(names.includes(name) ? name : "graph");
+    const node = report.graphs[side === "before" ? side : "after"].nodes[index];
+    if (name === "graph" && node) showNode(side === "before" ? side : "after", node);
   }
   panel.welcome();
-  const wanted = location.hash.slice(1);
-  open(names.includes(wanted) ? wanted : "graph");
-  addEventListener("hashchange", () => { const name = location.hash.slice(1); if (names.includes(name)) open(name); });
+  follow();
+  addEventListener("hashchange", follow);
 }
 page();

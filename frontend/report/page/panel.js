@@ -176,10 +176,12 @@ function detailsPanel(element, go) {
   function kernel(k) {
     const steps = k.steps.map(i => report.steps[i]);
     fill(close(), h("h2", {}, k.name), h("p", {class: "chips"}, chip(k.kind || "kernel", "k-" + kindName(k.kind)), chip(`${steps.length} launches a step`)),
-      work(steps), k.ir ? section("IR", code(k.ir, irTokens)) : null, section("Launch", launchFacts(k)), section("Source", source(k), args(k)),
+      work(steps), irOf(k, steps) ? section("IR", code(irOf(k, steps), irTokens, {"data-field": "ir"})) : null, section("Launch", launchFacts(k)), section("Source", source(k), args(k)),
       section("Launches", list(steps.slice(0, 60).map(s => [link("#" + s.index, () => go.showStep(s)), " ", s.layer || "", " ", h("small", {}, known(s.ms, format.ms))]))),
       k.locations && k.locations.length ? section("From", list(k.locations.map(l => h("code", {}, l)))) : null);
   }
+
+  const irOf = (k, steps) => k.ir || steps.map(s => (s.node === undefined ? s.ir : report.graphs.after.nodes[s.node].text))[0];
 
   /** A launch whose node is not in the graph. */
   function step(s) {

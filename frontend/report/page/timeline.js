@@ -17,9 +17,9 @@ function timelineView({selectStep}) {
   const columns = [
     {name: "index", title: "#", number: true, show: s => s.index},
     {name: "name", label: true, show: s => [h("i", {class: "dot", style: `background:${kindColour(s.kind)}`}), s.name]},
-    {name: "kind"}, {name: "layer", show: s => s.layer || ""},
     {name: "ms", title: "time", number: true, show: s => known(s.ms, format.ms)},
     {name: "share", title: "of step", number: true, value: s => s.ms, show: s => (s.ms === undefined || !stepMs ? known(undefined) : format.percent(100 * s.ms / stepMs))},
+    {name: "kind"}, {name: "layer", show: s => s.layer || ""},
     {name: "bytes", number: true, show: s => known(s.bytes, format.bytes)},
     {name: "rate", title: "GB/s", number: true, value: s => gbPerSecond(s.bytes, s.ms), show: s => known(gbPerSecond(s.bytes, s.ms), format.rate)},
     {name: "roofline_percent", title: "% of roofline", number: true, show: s => bar(s.roofline_percent)},
