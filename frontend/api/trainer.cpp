@@ -77,7 +77,13 @@ public:
         tokens_(rows_ * s.config.context), targets_(tokens_.size()) {}
 
   runtime::Program &program() { return *compiled_.program; }
-  double hostUsPerStep() const { return 1000 * medianOf(hostMs_); }
+  /// Of a step, without the first ones where there are others: those plan, and build a graph.
+  double hostUsPerStep() const {
+    llvm::ArrayRef<double> all = hostMs_;
+    return 1000 * meanOf(all.drop_front(all.size() > kFirstSteps ? kFirstSteps : 0));
+  }
+
+  static constexpr size_t kFirstSteps = 3;
 
   /// A step whose loss has been read.
   struct Done {

@@ -91,7 +91,7 @@ llvm::Expected<StepTiming> timeSteps(StepCase step, const DeviceSettings &settin
     if (auto error = finish(++read)) return error;
 
   StepTiming timing;
-  timing.ms = medianOf(times), timing.hostUs = medianOf(host), timing.compileMs = compiled->compileMs;
+  timing.ms = medianOf(times), timing.hostUs = meanOf(host), timing.compileMs = compiled->compileMs;
   timing.minMs = *std::min_element(times.begin(), times.end());
   timing.maxMs = *std::max_element(times.begin(), times.end());
   timing.flops = ir::contractionFlops(function, step.symbols);

@@ -124,9 +124,9 @@ public:
   virtual llvm::Error stage(llvm::StringRef function, llvm::MutableArrayRef<TensorView> inputs);
   /// Whether start() returns before the run is done; else it does all of it.
   virtual bool isDeferred() const { return false; }
-  /// How many runs a loop has at most on their way, and reads down to one when it is there: two start one right behind
+  /// How many runs a loop has at most on their way, and reads down to one when it is there: four start one right behind
   /// the other. The host's memory is cold when a step takes long, and it is the first launch that pays for it.
-  static constexpr unsigned kMostAhead = 3;
+  static constexpr unsigned kMostAhead = 5;
   /// Of `started` runs that are not read, how many a loop leaves so.
   size_t leftUnread(size_t started) const { return !isDeferred() ? 0 : started < kMostAhead ? started : 1; }
 
