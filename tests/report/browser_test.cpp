@@ -136,8 +136,10 @@ TEST(ReportBrowser, AnswersOfARealRunInFp8) {
                                          "--quiet --dump " +
                         folder.path("dump") + " >" + folder.path("out") + " 2>&1";
   ASSERT_EQ(std::system(command.c_str()), 0) << folder.read("out");
+  const std::string ofTheRun = folder.read("dump/report.html");
   auto written = frontend::writeReport(folder.path("dump"));
   ASSERT_TRUE(bool(written)) << llvm::toString(written.takeError());
+  EXPECT_TRUE(ofTheRun == folder.read("dump/report.html")) << "the run has written the page already";
   auto steps = llvm::cantFail(llvm::json::parse(folder.read("dump/steps.json")));
   const llvm::json::Object *longest = nullptr;
   for (const llvm::json::Value &step : *steps.getAsArray())
