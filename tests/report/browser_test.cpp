@@ -24,7 +24,7 @@ void expectNoComplaint(const tests::Browser &browser) {
   for (const std::string &complaint : browser.complaints()) ADD_FAILURE() << complaint;
 }
 
-#define EXPECT_SAYS(text, part)                                                                                        \
+#define EXPECT_SHOWS(text, part)                                                                                       \
   do {                                                                                                                 \
     std::string said = text;                                                                                           \
     EXPECT_NE(said.find(part), std::string::npos) << said;                                                             \
@@ -37,18 +37,18 @@ TEST(ReportBrowser, AClickOnANodeShowsItsIrItsSourceAndItsLaunch) {
   OPEN_PAGE(page, dump.path());
   page.click("[data-node='1']");
   EXPECT_EQ(page.text("document.querySelector('#panel h2').textContent"), "linear_gelu");
-  EXPECT_SAYS(page.text("document.querySelector('[data-field=ir]').textContent"), "%y = gelu %blocks.0.fc");
+  EXPECT_SHOWS(page.text("document.querySelector('[data-field=ir]').textContent"), "%y = gelu %blocks.0.fc");
   EXPECT_EQ(page.text("document.querySelector('[data-source] pre').textContent"),
             "extern \"C\" __global__ void k() {}");
   EXPECT_EQ(page.text("document.querySelector('[data-source] .t-keyword').textContent"), "extern") << "highlighted";
   for (const char *part :
        {"ceil(B / 8)", "registers40", "why not FP8computes in f32", "one contraction kernel", "two.cpp:7"})
-    EXPECT_SAYS(page.text(kPanel), part);
+    EXPECT_SHOWS(page.text(kPanel), part);
   page.click("#panel summary:not([open])");
   // Before fusion there are two ops; each says what it became.
   page.click("[data-side=before]");
   page.click("[data-node='2']");
-  EXPECT_SAYS(page.text(kPanel), "Became part of linear_gelu");
+  EXPECT_SHOWS(page.text(kPanel), "Became part of linear_gelu");
   expectNoComplaint(page);
 }
 
@@ -83,7 +83,7 @@ TEST(ReportBrowser, HostileNamesRunNothing) {
   dump.folder.write("kernels/linear_gelu__f32/kernel.cu", evil);
   OPEN_PAGE(page, dump.path());
   page.click("[data-node='1']");
-  EXPECT_SAYS(page.text(kPanel), evil);
+  EXPECT_SHOWS(page.text(kPanel), evil);
   for (const char *tab : {"timeline", "memory", "gemms", "kernels", "decisions"}) {
     page.click(std::string("#tab-") + tab);
     page.evaluate("document.querySelectorAll('tr.pick').forEach(row => row.click())");
@@ -117,7 +117,7 @@ TEST(ReportBrowser, TheKeyboardReachesNodesTabsAndRows) {
   page.evaluate("document.querySelector('#view-timeline tr.pick').focus()");
   page.evaluate("document.getElementById('panel').replaceChildren()");
   page.press("Enter");
-  EXPECT_SAYS(page.text(kPanel), "linear_gelu");
+  EXPECT_SHOWS(page.text(kPanel), "linear_gelu");
   expectNoComplaint(page);
 }
 
@@ -160,19 +160,19 @@ TEST(ReportBrowser, AnswersOfARealRunInFp8) {
   // Which took longest?
   const std::string name = longest->getString("name").getValueOr("").str();
   EXPECT_EQ(page.text("document.querySelector('[data-field=longest]').textContent"), name);
-  EXPECT_SAYS(page.text("document.querySelector('[data-table=launches] tbody tr').textContent"), name);
+  EXPECT_SHOWS(page.text("document.querySelector('[data-table=launches] tbody tr').textContent"), name);
 
   // What does it do? Its IR is the fusion's that the dump has, and there is a CUDA source.
   page.click("[data-field=longest]");
   std::string ir = longest->getString("ir").getValueOr("").str();
   std::string lastLine = llvm::StringRef(ir).rtrim().rsplit('\n').second.split(" : ").first.rtrim().str();
   ASSERT_NE(lastLine, "");
-  EXPECT_SAYS(page.text("document.querySelector('[data-field=ir]').textContent"), lastLine);
-  EXPECT_SAYS(page.text("document.querySelector('[data-source] pre').textContent"), "__global__");
+  EXPECT_SHOWS(page.text("document.querySelector('[data-field=ir]').textContent"), lastLine);
+  EXPECT_SHOWS(page.text("document.querySelector('[data-source] pre').textContent"), "__global__");
 
   // Why is the head's GEMM not in FP8?
   page.click("#tab-gemms");
-  EXPECT_SAYS(page.text("document.querySelector('#view-gemms .summary').textContent"), "24 in fp8");
+  EXPECT_SHOWS(page.text("document.querySelector('#view-gemms .summary').textContent"), "24 in fp8");
   EXPECT_EQ(page.text("document.querySelector('[data-fact=gemms]').textContent"), "24 fp8, 3 f32");
   page.evaluate("[...document.querySelectorAll('[data-table=gemms] tr.pick')]"
                 ".find(row => row.textContent.includes('logits')).setAttribute('data-wanted', '')");
@@ -185,12 +185,12 @@ TEST(ReportBrowser, AnswersOfARealRunInFp8) {
   page.click("input[type=search]");
   page.evaluate("document.querySelector('input[type=search]').value = 'cross_entropy_grad'");
   page.press("Enter");
-  EXPECT_SAYS(page.text("document.querySelector('#panel h2').textContent"), "cross_entropy_grad");
+  EXPECT_SHOWS(page.text("document.querySelector('#panel h2').textContent"), "cross_entropy_grad");
   // A CPU has no registers: not 0.
-  EXPECT_SAYS(page.text(kPanel), "registersnot measured");
+  EXPECT_SHOWS(page.text(kPanel), "registersnot measured");
   for (const char *tab : {"memory", "fp8", "kernels", "decisions", "passes"}) page.click(std::string("#tab-") + tab);
-  EXPECT_SAYS(page.text("document.querySelector('#view-fp8').textContent"), "24 tensors over 2 steps");
-  EXPECT_SAYS(page.text("document.querySelector('#view-memory .about').textContent"), "the peak");
+  EXPECT_SHOWS(page.text("document.querySelector('#view-fp8').textContent"), "24 tensors over 2 steps");
+  EXPECT_SHOWS(page.text("document.querySelector('#view-memory .about').textContent"), "the peak");
   expectNoComplaint(page);
 }
 
