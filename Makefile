@@ -29,6 +29,7 @@ demo: build ## train a small MiniGPT on the machine at hand, in bf16 and FP8, ge
 test: build ## every test that this machine can run
 	@sh cmake/setup/nvrtc.sh --tests
 	@sh cmake/setup/onnx.sh
+	@sh cmake/setup/chromium.sh
 	@ctest --preset release --parallel 2
 
 asan: setup ## build with clang's AddressSanitizer and UBSan into build-asan/, run the tests

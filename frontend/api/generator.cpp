@@ -151,7 +151,7 @@ llvm::Expected<Generated> generate(const GenerateSettings &s, llvm::function_ref
                               .inputs = inputs,
                               .outputs = output}))
       return error;
-    if (auto error = (*dump)->commit()) return error;
+    if (auto error = finishDump(**dump)) return error;
   }
   result.compiled = program.compileStats().compiled;
   result.kernels = program.kernelsPerRun(), result.launches = program.launchesPerRun();

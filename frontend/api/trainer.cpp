@@ -460,7 +460,7 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
     bool isSettled = times.size() >= (program.isDeferred() ? kSettled : 1);
     if (auto error = run.dump(**dump, *device, isSettled ? summary.msPerStep : 0, summary.profile)) return error;
     if (auto error = dumpFp8(**dump, s, run.fp8Stats())) return error;
-    if (auto error = (*dump)->commit()) return error;
+    if (auto error = finishDump(**dump)) return error;
   }
   summary.hostUsPerStep = run.hostUsPerStep();
   summary.peakBytes = program.peakBytes(), summary.timedGemms = program.compileStats().timedGemms;

@@ -97,7 +97,7 @@ llvm::Error Bench::step(Precision precision, const Roofline &roofline) const {
                                  options.profile);
   if (!timing) return timing.takeError();
   if (*dump)
-    if (auto error = (*dump)->commit()) return error;
+    if (auto error = finishDump(**dump)) return error;
   const bench::StepTiming &t = *timing;
   for (const std::string &note : t.notes) console.note(note);
   double tflops = t.flops / t.ms / 1e9, share = roofline.share(t.flops, t.bytes, t.ms);

@@ -224,6 +224,11 @@ CommandLine parseCommandLine(int argc, const char *const *argv) {
   importApp->add_option("file", importOptions->file, "M.onnx")->required();
   importApp->add_option("-o", importOptions->output, "write the module here, as IR text");
 
+  auto reportOptions = std::make_shared<ReportOptions>();
+  CLI::App *reportApp = verbWith("report", "one HTML page from a dump", reportOptions, report);
+  reportApp->add_option("folder", reportOptions->folder, "what --dump wrote")->required();
+  reportApp->add_option("-o", reportOptions->output, "write the page here instead of FOLDER/report.html");
+
   auto opsOptions = std::make_shared<OpsOptions>();
   verbWith("ops", "the op table", opsOptions, ops)->add_flag("--markdown", opsOptions->markdown);
   auto fuzzOptions = std::make_shared<FuzzOptions>();
@@ -239,8 +244,7 @@ CommandLine parseCommandLine(int argc, const char *const *argv) {
       ->check(CLI::IsMember({"stats", "verify", "clear", "export", "import"}));
   cacheApp->add_option("file", cacheOptions->file, "of export and import");
 
-  for (auto [name, about] : {std::pair{"replay", "compile and time a dumped, perhaps edited, kernel"},
-                             {"report", "one HTML page from a dump"}}) {
+  for (auto [name, about] : {std::pair{"replay", "compile and time a dumped, perhaps edited, kernel"}}) {
     CLI::App *sub = app.add_subcommand(name, std::string(about) + " (not available yet)");
     sub->allow_extras()->prefix_command();
     sub->final_callback([&command, name = name] {

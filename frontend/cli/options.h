@@ -84,6 +84,9 @@ struct RunOptions : ModuleOptions {
 struct ImportOptions {
   std::string file, output;
 };
+struct ReportOptions {
+  std::string folder, output; // output empty: report.html in the folder
+};
 struct OpsOptions {
   bool markdown = false;
 };

@@ -249,7 +249,7 @@ llvm::Expected<bool> runModule(Console &console, const CommonOptions &common, co
                               .inputs = inputViews,
                               .outputs = outputViews}))
       return error;
-    if (auto error = (*dump)->commit()) return error;
+    if (auto error = finishDump(**dump)) return error;
   }
   return agrees;
 }

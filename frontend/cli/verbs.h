@@ -14,6 +14,7 @@ int explain(const CommonOptions &common, const ExplainOptions &options);
 int emit(const CommonOptions &common, const EmitOptions &options);
 int run(const CommonOptions &common, const RunOptions &options);
 int importModel(const CommonOptions &common, const ImportOptions &options);
+int report(const CommonOptions &common, const ReportOptions &options);
 int ops(const CommonOptions &common, const OpsOptions &options);
 int fuzz(const CommonOptions &common, const FuzzOptions &options);
 int cache(const CommonOptions &common, const CacheOptions &options);

@@ -5,7 +5,7 @@
 //   auto compiled = compileModule(...);                           // modules/, fusions.json
 //   ... runs ...
 //   dumpRun(*folder, *compiled, device, settings, run);           // all other files; runs the function a few times
-//   more folder->commit();
+//   finishDump(*folder);                                          // the page, and all of it to its place
 #pragma once
 #include "frontend/api/compile_module.h"
 #include "frontend/bench/step_profile.h"
@@ -29,5 +29,9 @@ struct DumpedRun {
 /// function runs a few times more, so states go on. Errors: FileError (write), and what a run may fail with.
 llvm::Error dumpRun(const DumpFolder &folder, Compiled &compiled, const ChosenDevice &device,
                     const DeviceSettings &settings, const DumpedRun &run);
+
+/// Adds the folder's page (report.html) and commits it. Where no page can be made of what is in it, the folder is put in
+/// place without one, and the error says why.
+llvm::Error finishDump(DumpFolder &folder);
 
 } // namespace fusor::frontend

@@ -36,7 +36,6 @@ TEST(Cli, UsageErrorsAre64) {
            {"train --eval 10 --config tiny", "error: --eval holds out"},
            {"train --no-decay '('", "error: --no-decay: '(' is no regular expression"},
            {"replay somewhere --flag", "error: `fusor replay` is not available yet"},
-           {"report d", "error: `fusor report` is not available yet"},
            {"cache look", "look not in"},
            {"cache export", "error: `fusor cache export` needs a file"},
            {"cache stats F", "error: `fusor cache stats` takes no file"},

@@ -1,0 +1,12 @@
+# cmake -DFILES="report.html;report.css" -DOUTPUT=table.cpp -P embed.cmake: the table of frontend/report/page.h.
+set(text "// Generated from frontend/report/page/ by embed.cmake.\n#include \"frontend/report/page.h\"\n\n")
+string(APPEND text "namespace fusor::frontend::page {\n\nextern const EmbeddedFile kEmbeddedFiles[] = {\n")
+list(SORT FILES)
+list(LENGTH FILES count)
+foreach(file IN LISTS FILES)
+  get_filename_component(name "${file}" NAME)
+  file(READ "${file}" content)
+  string(APPEND text "{\"${name}\",\nR\"FUSOR_PAGE(" "${content}" ")FUSOR_PAGE\"},\n")
+endforeach()
+string(APPEND text "};\nextern const unsigned kEmbeddedFileCount = ${count};\n\n} // namespace fusor::frontend::page\n")
+file(WRITE "${OUTPUT}" "${text}")
