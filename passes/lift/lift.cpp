@@ -13,8 +13,8 @@ namespace {
 
 // Norms before what reads them; `linear` takes no product that attention wants: its weights are stored.
 const Family kFamilies[] = {
-    {"norm", findNorm},       {"norm-weight", findNormWeight}, {"gelu", findGelu},           {"silu", findSilu},
-    {"softmax", findSoftmax}, {"linear", findLinear},          {"attention", findAttention},
+    {"norm", findNorm},       {"norm-weight", findNormWeight}, {"gelu", findGelu},     {"silu", findSilu},
+    {"softmax", findSoftmax}, {"linear", findLinear},          {"rotary", findRotary}, {"attention", findAttention},
 };
 
 // Every rewrite leaves fewer small ops; this is far more than any graph has.
