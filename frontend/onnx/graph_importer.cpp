@@ -379,6 +379,10 @@ void GraphImporter::expand(const Node &node, Scope &scope, int64_t version, cons
     report(describe(node, scope) + ": " + *failure);
     return breakOutputs(node, scope);
   }
+  for (IndexBound bound : site.indexBounds()) {
+    bound.node = describe(node, scope);
+    result_.indexBounds.push_back(std::move(bound));
+  }
   bind(node, site.outputs(), scope);
 }
 

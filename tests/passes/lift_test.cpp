@@ -196,7 +196,8 @@ TEST(Lift, DeepScalarsTakeNoTime) {
   for (int i = 1; i <= 60; ++i) text += llvm::formatv("  %a{0} = mul %a{1}, %a{1} : f32[]\n", i, i - 1);
   text += "  %p = pow %x, %a60 : f32[4]\n  %y = mul %x, %p : f32[4]\n  return %y\n}\n";
   auto module = parsed(text.c_str());
-  passes::PassContext context((passes::PassOptions()));
+  const passes::PassOptions options;
+  passes::PassContext context(options);
   EXPECT_SUCCESS(passes::runPasses(*module, {std::string("lift")}, context));
   EXPECT_NE(module->str().find("pow %x, %a60"), std::string::npos);
 }
