@@ -14,18 +14,18 @@ std::string counted(const std::map<std::string, unsigned> &counts) {
   return text;
 }
 
-/// What simplify and lift make of the module: how many big ops of each kind, and what stays in small ones, with why.
+/// What simplify and lift make of the module, which they change: how many big ops of each kind, and what stays in small
+/// ones, with why.
 struct LiftReport {
   std::map<std::string, unsigned> lifted;
   std::vector<passes::Decision> refused;
 };
 
-llvm::Expected<LiftReport> liftedOf(const ir::Module &module) {
+llvm::Expected<LiftReport> liftedOf(ir::Module &module) {
   passes::PassOptions options;
   options.explain = true;
   passes::PassContext context(options);
-  auto copy = module.clone();
-  if (auto error = passes::runPasses(*copy, {"simplify", "lift"}, context)) return error;
+  if (auto error = passes::runPasses(module, {"simplify", "lift"}, context)) return error;
   LiftReport report;
   for (const passes::Decision &d : context.decisions()) {
     if (d.rule != "lift") continue;
@@ -68,7 +68,10 @@ llvm::Error importAndPrint(Console &console, const ImportOptions &options) {
   }
   for (const auto &[name, range] : imported->module->symbols())
     console.say(llvm::formatv("size      {0} in {1}..{2}", name, range.low, range.high).str());
-  auto lifts = liftedOf(*imported->module);
+  // Where the module is written it stays as it was read; else its weights are transposed in place of being copied.
+  auto copy = options.output.empty() ? nullptr : imported->module->clone();
+  const auto ops = static_cast<int64_t>(function.block().ops().size());
+  auto lifts = liftedOf(copy ? *copy : *imported->module);
   if (!lifts) return lifts.takeError();
   llvm::json::Object lifted;
   llvm::json::Array refused;
@@ -84,7 +87,7 @@ llvm::Error importAndPrint(Console &console, const ImportOptions &options) {
                   {"nodes", std::move(nodes)},
                   {"initializers", imported->constants},
                   {"constant_bytes", imported->constantBytes},
-                  {"ops", static_cast<int64_t>(function.block().ops().size())},
+                  {"ops", ops},
                   {"lifted", std::move(lifted)},
                   {"refused", std::move(refused)},
                   {"inputs", std::move(inputs)},

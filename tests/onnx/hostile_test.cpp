@@ -1,7 +1,9 @@
 // Hostile files through the command itself: how it ends, and what time and memory it takes. In build-asan (`make asan`)
 // the same runs are under AddressSanitizer and UBSan; by hand: build-asan/tests/onnx/fusor_tests_onnx
 // --gtest_filter='Hostile*'
+#include "tests/onnx/model_builder.h"
 #include "tests/onnx/model_folder.h"
+#include "tests/runtime/temporary_folder.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -99,6 +101,34 @@ TEST(Hostile, MalformedFiles) {
   EXPECT_EQ(cases, 301u);
   std::printf("%u files, the slowest took %.2f s, the largest %ld MiB\n", cases, slowest, largest >> 10);
   llvm::sys::fs::remove(output);
+}
+
+// 256 MiB of weights: at most 1.3 times that and 200 MB, transposed copies for kernels included.
+TEST(ImportMemory, WeightsAreThereOnce) {
+  if (std::string(FUSOR_BINARY_DIR).find("asan") != std::string::npos)
+    GTEST_SKIP() << "AddressSanitizer keeps freed memory";
+  constexpr int64_t kNarrow = 2048, kWide = 4096, kWeights = 8, kBytes = kNarrow * kWide * 4;
+  TemporaryFolder folder;
+  {
+    ModelBuilder m;
+    m.input("x0", {"B", std::to_string(kNarrow)}).output("x" + std::to_string(kWeights));
+    for (int64_t i = 0; i < kWeights; ++i) {
+      const std::string n = std::to_string(i);
+      std::vector<int64_t> dims = i % 2 ? std::vector<int64_t>{kWide, kNarrow} : std::vector<int64_t>{kNarrow, kWide};
+      std::string bytes(kBytes, '\0');
+      for (int64_t b = 0; b < kBytes; b += 512) bytes[b + 1] = static_cast<char>(b / 512 + i); // no two are equal
+      m.initializer("w" + n, dims, 1).set_raw_data(std::move(bytes));
+      m.node("MatMul", {"x" + n, "w" + n}, {"x" + std::to_string(i + 1)});
+    }
+    folder.write("m.onnx", m.bytes());
+  }
+  const Ended ended = runFusor({"import", folder.path("m.onnx")}, folder.path("out"));
+  EXPECT_EQ(ended.exit, 0) << ended.text;
+  EXPECT_NE(ended.text.find("lifted    8 linear"), std::string::npos) << ended.text;
+  const double most = 1.3 * kWeights * kBytes + 200e6;
+  EXPECT_LE(static_cast<double>(ended.kib) * 1024, most);
+  std::printf("%.0f MB of weights, %.0f MB at most\n", kWeights * kBytes / 1e6,
+              static_cast<double>(ended.kib) * 1024e-6);
 }
 
 TEST(Hostile, BugCasesAreBounded) {
