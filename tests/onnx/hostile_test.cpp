@@ -1,6 +1,6 @@
 // Hostile files through the command itself: how it ends, and what time and memory it takes. In build-asan (`make asan`)
-// the same runs are under AddressSanitizer and UBSan; by hand: build-asan/tests/onnx/fusor_tests_onnx
-// --gtest_filter='Hostile*'
+// the same runs are under AddressSanitizer and UBSan; FUSOR_BINARY=build-fuzz/fusor before the test program takes
+// another build of the command.
 #include "tests/onnx/model_builder.h"
 #include "tests/onnx/model_folder.h"
 #include "tests/runtime/temporary_folder.h"
@@ -10,6 +10,7 @@
 #include "llvm/Support/Path.h"
 #include "gtest/gtest.h"
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -32,7 +33,8 @@ struct Ended {
 };
 
 Ended runFusor(std::vector<std::string> arguments, const std::string &outputFile) {
-  arguments.insert(arguments.begin(), FUSOR_BINARY_DIR "/fusor");
+  const char *other = std::getenv("FUSOR_BINARY");
+  arguments.insert(arguments.begin(), other ? other : FUSOR_BINARY_DIR "/fusor");
   std::vector<char *> argv;
   for (std::string &argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
