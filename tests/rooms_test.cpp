@@ -40,6 +40,7 @@ const std::vector<Room> kRooms = {
     {"frontend/builder/", {"ir/"}, "what needs another room goes to frontend/api/"},
     {"frontend/nn/", {"ir/", "frontend/builder/"}, "what needs another room goes to frontend/api/"},
     {"frontend/api/", {"ir/", "passes/", "codegen/", "runtime/", "frontend/"}, "tests and examples are seen by nobody"},
+    {"frontend/dump/", {"ir/", "passes/", "codegen/", "runtime/", "frontend/"}, "tests and examples are seen by nobody"},
     {"frontend/bench/", {"ir/", "passes/", "codegen/", "runtime/", "frontend/"}, "tests and examples are seen by nobody"},
     {"frontend/cli/", {"ir/", "passes/", "codegen/", "runtime/", "frontend/"}, "tests and examples are seen by nobody"},
     {"tests/", {"ir/", "passes/", "codegen/", "runtime/", "frontend/", "examples/"}, ""},

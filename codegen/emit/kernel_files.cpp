@@ -1,6 +1,5 @@
 #include "codegen/emit/kernel_files.h"
-#include "llvm/Support/JSON.h"
-#include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/FormatVariadic.h"
 
 namespace fusor::codegen {
 
@@ -12,8 +11,9 @@ llvm::StringRef kindName(KernelArg::Kind kind) {
   return names[static_cast<unsigned>(kind)];
 }
 
-std::string json(const DistinctKernel &distinct) {
-  const Kernel &kernel = distinct.kernel;
+} // namespace
+
+llvm::json::Object kernelJson(const Kernel &kernel) {
   llvm::json::Array arguments;
   for (const KernelArg &arg : kernel.args) {
     llvm::json::Object entry{{"name", arg.name}, {"kind", kindName(arg.kind)}};
@@ -23,26 +23,21 @@ std::string json(const DistinctKernel &distinct) {
       entry["index"] = arg.index;
     arguments.push_back(std::move(entry));
   }
-  llvm::json::Object object{{"name", kernel.name},
-                            {"ir", distinct.ir},
+  return llvm::json::Object{{"name", kernel.name},
                             {"grid", kernel.grid.str()},
                             {"block", kernel.block},
-                            {"uses", distinct.uses},
                             {"shared_bytes", kernel.sharedBytes},
                             {"arguments", std::move(arguments)}};
-  std::string text;
-  llvm::raw_string_ostream out(text);
-  out << llvm::formatv("{0:2}\n", llvm::json::Value(std::move(object)));
-  return out.str();
 }
-
-} // namespace
 
 std::vector<KernelFile> kernelFiles(const FunctionKernels &kernels) {
   std::vector<KernelFile> files;
   for (const DistinctKernel &distinct : kernels.kernels) {
     files.push_back({distinct.kernel.name + "/kernel.cu", distinct.kernel.source});
-    files.push_back({distinct.kernel.name + "/kernel.json", json(distinct)});
+    llvm::json::Object object = kernelJson(distinct.kernel);
+    object["ir"] = distinct.ir, object["uses"] = distinct.uses;
+    files.push_back(
+        {distinct.kernel.name + "/kernel.json", llvm::formatv("{0:2}\n", llvm::json::Value(std::move(object))).str()});
   }
   return files;
 }

@@ -4,6 +4,7 @@
 //   layer_norm__bf16_768/kernel.json    {"name", "ir", "grid", "block", "arguments", "uses"}
 #pragma once
 #include "codegen/emit/emit.h"
+#include "llvm/Support/JSON.h"
 
 namespace fusor::codegen {
 
@@ -14,5 +15,8 @@ struct KernelFile {
 
 /// Two files for each kernel, in the order of `kernels`.
 std::vector<KernelFile> kernelFiles(const FunctionKernels &kernels);
+
+/// Name, launch and parameters of one, as in its kernel.json; a dump adds what it knows of a run.
+llvm::json::Object kernelJson(const Kernel &kernel);
 
 } // namespace fusor::codegen

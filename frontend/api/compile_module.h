@@ -12,18 +12,17 @@ struct CompileRequest {
   explicit CompileRequest(const DeviceSettings &settings);
 
   passes::PipelineKind pipeline = passes::PipelineKind::infer;
-  passes::PassOptions passes;      // `target` is set from the device
-  runtime::CompileOptions program; // dumpDir: modules and decisions are written there too
+  passes::PassOptions passes; // `target` is set from the device
+  runtime::CompileOptions program;
+  std::string dumpFolder; // modules/ and fusions.json go there; empty: nowhere
 };
 struct Compiled {
   std::unique_ptr<runtime::Program> program;
   std::vector<passes::Decision> decisions;
+  std::vector<runtime::CompileSpan> passSpans;
   double compileMs = 0;
 };
 llvm::Expected<Compiled> compileModule(std::unique_ptr<ir::Module> module, const ChosenDevice &device,
                                        CompileRequest request);
-
-/// Writes `text` to FOLDER/NAME, making folders as needed. Errors: FileError (write).
-llvm::Error writeDump(llvm::StringRef folder, const llvm::Twine &name, llvm::StringRef text);
 
 } // namespace fusor::frontend

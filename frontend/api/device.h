@@ -16,6 +16,7 @@ struct DeviceSettings {
   bool deterministic = false;              // nothing is timed to choose
   bool ownGemm = false;                    // generated GEMMs instead of the library's
   std::string cacheDir = {}, dumpDir = {}; // empty: the default folder; nowhere
+  std::string dumpInputs = {};             // a regular expression: kernels whose inputs a dump has; empty: none
 };
 
 struct ChosenDevice {

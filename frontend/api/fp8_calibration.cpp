@@ -19,7 +19,7 @@ llvm::Error calibrateFp8(runtime::Program &program, std::unique_ptr<ir::Module> 
   passes::DelayedScaling &recipe = *request.passes.fp8;
   recipe.measureOnly = true, recipe.returnAmax = recipe.returnStats = false;
   request.passes.accumulate = 1;
-  request.program.dumpDir.clear();
+  request.dumpFolder.clear();
   auto compiled = compileModule(std::move(source), device, std::move(request));
   if (!compiled) return compiled.takeError();
   runtime::Program &measuring = *compiled->program;

@@ -139,7 +139,7 @@ struct CompileOptions {
   uint64_t seed = 0;         ///< of the initial values
   bool strict = false;       ///< a fallback is an error
   std::string cacheDir = {}; ///< of compiled kernels; empty: FUSOR_CACHE_DIR, else the user's cache folder
-  std::string dumpDir = {};
+  std::string dumpDir = {};  ///< where the module after each pass and the reasons are written; empty: nowhere
 };
 
 /// One run of a function.

@@ -5,6 +5,7 @@
 #include "frontend/api/errors.h"
 #include "frontend/api/fp8_state.h"
 #include "frontend/bench/median.h"
+#include "frontend/dump/dump.h"
 #include "ir/ops/counter_rng.h"
 #include "llvm/ADT/STLExtras.h"
 #include <chrono>
@@ -66,8 +67,13 @@ llvm::Expected<Generated> generate(const GenerateSettings &s, llvm::function_ref
   if (!prompt) return prompt.takeError();
   auto device = chooseDevice(s.device.device, s.device.tier);
   if (!device) return device.takeError();
+  DeviceSettings settings = s.device;
+  if (!settings.dumpDir.empty() && (!generates || s.newTokens < 1))
+    return failure(ErrorKind::usage, "--dump is of a run: it needs a prompt and --new-tokens of 1 or more");
+  auto dump = beginDump(settings);
+  if (!dump) return dump.takeError();
 
-  CompileRequest request(s.device);
+  CompileRequest request(settings);
   request.passes.precision = s.precision;
   request.passes.function = "decode";
   request.passes.fp8Weights = s.fp8Weights;
@@ -103,6 +109,8 @@ llvm::Expected<Generated> generate(const GenerateSettings &s, llvm::function_ref
   std::vector<double> times;
   auto length = static_cast<int64_t>(prompt->size()); // of the sequence so far
   int32_t position = 0;
+  std::vector<int32_t> ran; // the last run's inputs
+  int32_t ranAt = 0;
   for (int64_t made = 0; made < s.newTokens && generates; ++made) {
     if (length > config->context) {
       result.contextFull = true;
@@ -114,6 +122,7 @@ llvm::Expected<Generated> generate(const GenerateSettings &s, llvm::function_ref
     runtime::TensorView at{ir::DType::i32, {}, &position};
     runtime::TensorView out{ir::DType::f32, {1, config->vocab}, logits.data()};
     if (auto error = program.run("decode", {tokens, at}, {out})) return error;
+    ran = given, ranAt = position;
     double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     if (made == 0)
       result.promptMs = ms;
@@ -130,6 +139,20 @@ llvm::Expected<Generated> generate(const GenerateSettings &s, llvm::function_ref
     onToken(token);
   }
   result.msPerToken = medianOf(times);
+  if (*dump) { // the last run once more
+    runtime::TensorView inputs[] = {{ir::DType::i32, {1, static_cast<int64_t>(ran.size())}, ran.data()},
+                                    {ir::DType::i32, {}, &ranAt}};
+    runtime::TensorView output{ir::DType::f32, {1, config->vocab}, logits.data()};
+    if (auto error = dumpRun(**dump, *compiled, *device, settings,
+                             {.verb = "generate",
+                              .config = s.checkpoint,
+                              .precision = s.fp8 ? "fp8" : ir::name(s.precision).str(),
+                              .function = "decode",
+                              .inputs = inputs,
+                              .outputs = output}))
+      return error;
+    if (auto error = (*dump)->commit()) return error;
+  }
   result.compiled = program.compileStats().compiled;
   result.kernels = program.kernelsPerRun(), result.launches = program.launchesPerRun();
   result.plans = program.plansBuilt();

@@ -2,12 +2,13 @@
 #include "frontend/api/checkpoint.h"
 #include "frontend/api/compile_module.h"
 #include "frontend/api/data.h"
-#include "frontend/api/dump.h"
 #include "frontend/api/errors.h"
 #include "frontend/api/fp8_calibration.h"
 #include "frontend/api/fp8_select.h"
 #include "frontend/bench/median.h"
+#include "frontend/dump/dump.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include <chrono>
 #include <cmath>
 #include <deque>
@@ -19,6 +20,8 @@ using Clock = std::chrono::steady_clock;
 double msSince(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
+
+constexpr llvm::StringLiteral kFp8TraceFile = "fp8_trace.jsonl"; // of a dump
 
 /// A run's tokens, and what they say about the model and the length of the run.
 struct RunData {
@@ -74,7 +77,13 @@ public:
         tokens_(rows_ * s.config.context), targets_(tokens_.size()) {}
 
   runtime::Program &program() { return *compiled_.program; }
-  double hostUsPerStep() const { return 1000 * medianOf(hostMs_); }
+  /// Of a step, without the first ones where there are others: those plan, and build a graph.
+  double hostUsPerStep() const {
+    llvm::ArrayRef<double> all = hostMs_;
+    return 1000 * meanOf(all.drop_front(all.size() > kFirstSteps ? kFirstSteps : 0));
+  }
+
+  static constexpr size_t kFirstSteps = 3;
 
   /// A step whose loss has been read.
   struct Done {
@@ -167,10 +176,22 @@ public:
     return profileStep(program(), "train_step", {view(tokens_, rows_), view(targets_, rows_)}, results);
   }
 
-  llvm::Error dump() {
-    ir::SymbolValues symbols;
-    symbols["B"] = rows_;
-    return dumpProgram(program(), "train_step", symbols, s_.device.dumpDir);
+  /// `stepMs`: a step's time, 0 where it is to be measured.
+  llvm::Error dump(const DumpFolder &folder, const ChosenDevice &device, double stepMs,
+                   std::optional<StepProfile> profile) {
+    float loss = 0;
+    llvm::SmallVector<runtime::TensorView, 1> results{{ir::DType::f32, {}, &loss}};
+    addResults(results);
+    runtime::TensorView batch[] = {view(tokens_, rows_), view(targets_, rows_)};
+    return dumpRun(folder, compiled_, device, s_.device,
+                   {.verb = "train",
+                    .config = s_.configName,
+                    .precision = precisionName(s_),
+                    .function = "train_step",
+                    .inputs = batch,
+                    .outputs = results,
+                    .stepMs = stepMs,
+                    .profile = std::move(profile)});
   }
 
 private:
@@ -250,6 +271,22 @@ llvm::Error selectLayers(TrainSettings &s, const ChosenDevice &device, const Tra
   return llvm::Error::success();
 }
 
+// fp8_trace.jsonl and fp8_stats.json of a dump. A trace that the user wanted elsewhere is copied.
+llvm::Error dumpFp8(const DumpFolder &folder, const TrainSettings &s, llvm::ArrayRef<Fp8Stats> stats) {
+  if (!s.fp8) return llvm::Error::success();
+  if (!llvm::StringRef(s.fp8Trace).startswith(folder.path()))
+    if (auto trace = llvm::MemoryBuffer::getFile(s.fp8Trace))
+      if (auto error = folder.write(kFp8TraceFile, (*trace)->getBuffer())) return error;
+  if (stats.empty()) return llvm::Error::success();
+  llvm::json::Object tensors;
+  for (const Fp8Stats &tensor : stats) {
+    llvm::json::Object &entry = *(tensors[tensor.tensor] = llvm::json::Object()).getAsObject();
+    if (std::isfinite(tensor.clipped)) entry["clipped"] = tensor.clipped;
+    if (std::isfinite(tensor.underflow)) entry["underflow"] = tensor.underflow;
+  }
+  return folder.write("fp8_stats.json", llvm::formatv("{0:2}\n", llvm::json::Value(std::move(tensors))).str());
+}
+
 CompileRequest trainingRequest(const TrainSettings &s) {
   CompileRequest request(s.device);
   request.pipeline = passes::PipelineKind::train;
@@ -270,6 +307,9 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
   auto device = chooseDevice(s.device.device, s.device.tier);
   if (!device) return device.takeError();
   if (!device->note.empty()) events.note(device->note);
+  auto dump = beginDump(s.device);
+  if (!dump) return dump.takeError();
+  if (*dump && s.fp8 && s.fp8Trace.empty()) s.fp8Trace = (*dump)->path() + "/" + kFp8TraceFile.str();
   auto data = openData(s);
   if (!data) return data.takeError();
   constexpr int64_t kDefaultSteps = 60;
@@ -384,15 +424,19 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
     if (!evaluated) return evaluated.takeError();
     summary.evalLoss = *evaluated;
   }
-  if ((s.profile || !s.device.dumpDir.empty()) && !times.empty()) {
+  if (s.profile && !times.empty()) {
     auto profile = run.profile();
     if (!profile) return profile.takeError();
-    if (s.profile) summary.profile = std::move(*profile);
-    if (!s.device.dumpDir.empty())
-      if (auto error = run.dump()) return error;
+    summary.profile = std::move(*profile);
   }
-
   summary.msPerStep = medianOf(times);
+  if (*dump) {
+    constexpr size_t kSettled = 10; // a GPU's first steps plan, time GEMMs and make graphs
+    bool isSettled = times.size() >= (program.isDeferred() ? kSettled : 1);
+    if (auto error = run.dump(**dump, *device, isSettled ? summary.msPerStep : 0, summary.profile)) return error;
+    if (auto error = dumpFp8(**dump, s, run.fp8Stats())) return error;
+    if (auto error = (*dump)->commit()) return error;
+  }
   summary.hostUsPerStep = run.hostUsPerStep();
   summary.peakBytes = program.peakBytes(), summary.timedGemms = program.compileStats().timedGemms;
   summary.gemms = countGemms(program.module());

@@ -17,6 +17,7 @@ namespace fusor::frontend {
 /// Everything that changes the numbers of a run is in a checkpoint and comes back on --resume.
 struct TrainSettings {
   nn::GptConfig config;
+  std::string configName; // as the user called it, for a dump
   ir::DType precision = ir::DType::bf16;
   std::optional<passes::DelayedScaling> fp8; // of linear layers, in a run whose precision is bf16
   std::optional<int64_t> steps; // up to this step, resumed ones included; absent: all of the tokens file, else 60

@@ -3,6 +3,7 @@
 #include "frontend/api/data.h"
 #include "frontend/api/tensor_files.h"
 #include "frontend/bench/median.h"
+#include "frontend/dump/dump.h"
 #include "ir/ops/flops.h"
 #include "llvm/ADT/STLExtras.h"
 #include <chrono>
@@ -90,7 +91,7 @@ llvm::Expected<StepTiming> timeSteps(StepCase step, const DeviceSettings &settin
     if (auto error = finish(++read)) return error;
 
   StepTiming timing;
-  timing.ms = medianOf(times), timing.hostUs = medianOf(host), timing.compileMs = compiled->compileMs;
+  timing.ms = medianOf(times), timing.hostUs = meanOf(host), timing.compileMs = compiled->compileMs;
   timing.minMs = *std::min_element(times.begin(), times.end());
   timing.maxMs = *std::max_element(times.begin(), times.end());
   timing.flops = ir::contractionFlops(function, step.symbols);
@@ -99,10 +100,22 @@ llvm::Expected<StepTiming> timeSteps(StepCase step, const DeviceSettings &settin
   timing.peakBytes = program.peakBytes(), timing.compiled = program.compileStats().compiled;
   timing.launches = program.launchesPerRun(), timing.kernels = program.kernelsPerRun();
   timing.notes = program.compileStats().notes;
-  if (!profile) return timing;
-  auto measured = profileStep(program, name, inputViews, outputViews);
-  if (!measured) return measured.takeError();
-  timing.profile = std::move(*measured);
+  if (profile) {
+    auto measured = profileStep(program, name, inputViews, outputViews);
+    if (!measured) return measured.takeError();
+    timing.profile = std::move(*measured);
+  }
+  if (step.dump)
+    if (auto error = dumpRun(*step.dump, *compiled, device, settings,
+                             {.verb = "bench",
+                              .config = step.config,
+                              .precision = step.fp8 ? "fp8" : ir::name(step.precision).str(),
+                              .function = name,
+                              .inputs = inputViews,
+                              .outputs = outputViews,
+                              .stepMs = timing.ms,
+                              .profile = timing.profile}))
+      return error;
   return timing;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include "frontend/api/device.h"
 #include "frontend/bench/step_profile.h"
+#include "frontend/dump/dump_folder.h"
 #include "ir/graph/graph.h"
 
 namespace fusor::frontend::bench {
@@ -12,7 +13,9 @@ struct StepCase {
   ir::DType precision = ir::DType::bf16;
   bool fp8 = false; // linear layers in FP8
   ir::SymbolValues symbols = {};
-  int64_t vocab = 2; // tokens and targets are the synthetic data's
+  int64_t vocab = 2;                // tokens and targets are the synthetic data's
+  std::string config;               // its name
+  const DumpFolder *dump = nullptr; // where the run is described; null: nowhere
 };
 
 struct StepTiming {

@@ -1,29 +1,21 @@
 // fusor bench: time a training step, or one kind of kernel, on this device.
-//
-// The roofline is measured, not looked up: the best GEMM of that precision and the best copy this device does right
-// now give the least time for a part's operations and bytes; `roofline` is that time over the time it took.
+// `roofline` is the least time of its operations and bytes, see bench/roofline.h, over the time it took.
 #include "frontend/api/config_file.h"
 #include "frontend/bench/cases.h"
+#include "frontend/bench/roofline.h"
 #include "frontend/bench/step_timing.h"
 #include "frontend/builder/graph_state.h"
 #include "frontend/cli/console.h"
 #include "frontend/cli/load_module.h"
 #include "frontend/cli/profile_table.h"
 #include "frontend/cli/verbs.h"
+#include "frontend/dump/dump.h"
 #include "frontend/nn/modules.h"
 
 namespace fusor::frontend::cli {
 namespace {
 
-using bench::AttentionDims, bench::GemmDims, bench::KernelCase, bench::RowShape, bench::StepCase;
-
-struct Roofline {
-  double flopsPerMs = 0, bytesPerMs = 0;
-  /// The part of the least possible time in `ms`.
-  double share(double flops, double bytes, double ms) const {
-    return std::max(flops / flopsPerMs, bytes / bytesPerMs) / ms;
-  }
-};
+using bench::AttentionDims, bench::GemmDims, bench::KernelCase, bench::Roofline, bench::RowShape, bench::StepCase;
 
 /// How often, and on what.
 struct Bench {
@@ -34,21 +26,10 @@ struct Bench {
   bool isGpu = false;
   unsigned rounds = 0, launches = 0; // of kernels
 
-  llvm::Expected<Roofline> measureRoofline(ir::DType precision) const;
   llvm::Error kernels(llvm::ArrayRef<KernelCase> cases, const Roofline &roofline) const;
   llvm::Error step(Precision precision, const Roofline &roofline) const;
   std::vector<KernelCase> cases(ir::DType precision) const;
 };
-
-llvm::Expected<Roofline> Bench::measureRoofline(ir::DType precision) const {
-  int64_t n = isGpu ? 8192 : 1024;
-  DeviceSettings settings = deviceSettings(common);
-  settings.dumpDir.clear();
-  auto product = bench::gemmCases(precision, GemmDims{"", n, n, n}, device, false);
-  auto timing = bench::timeKernel(product.front(), settings, device, rounds, isGpu ? 4 : 2);
-  if (!timing) return timing.takeError();
-  return Roofline{1000 * timing->flops / timing->minUs, 1000 * timing->bytes / timing->copyUs};
-}
 
 llvm::Error Bench::kernels(llvm::ArrayRef<KernelCase> cases, const Roofline &roofline) const {
   console.say("        us   (least to most)      GB/s  TFLOP/s  of a copy  kernel");
@@ -91,8 +72,15 @@ llvm::Error Bench::kernels(llvm::ArrayRef<KernelCase> cases, const Roofline &roo
 llvm::Error Bench::step(Precision precision, const Roofline &roofline) const {
   auto config = loadConfig(options.config);
   if (!config) return config.takeError();
-  StepCase step{
-      .module = nullptr, .isTraining = options.what == "train", .precision = precision.dtype, .fp8 = precision.fp8};
+  DeviceSettings settings = deviceSettings(common);
+  auto dump = beginDump(settings);
+  if (!dump) return dump.takeError();
+  StepCase step{.module = nullptr,
+                .isTraining = options.what == "train",
+                .precision = precision.dtype,
+                .fp8 = precision.fp8,
+                .config = options.config,
+                .dump = *dump ? &**dump : nullptr};
   const std::string named = precision.fp8 ? "fp8" : ir::name(precision.dtype).str();
   step.symbols["B"] = options.batch, step.vocab = config->vocab;
   int64_t most = std::max<int64_t>(options.batch, 4096);
@@ -105,9 +93,11 @@ llvm::Error Bench::step(Precision precision, const Roofline &roofline) const {
     if (!module) return module.takeError();
     step.module = std::move(*module);
   }
-  auto timing = bench::timeSteps(std::move(step), deviceSettings(common), device, common.seed, options.warmup,
-                                 options.iterations, options.profile);
+  auto timing = bench::timeSteps(std::move(step), settings, device, common.seed, options.warmup, options.iterations,
+                                 options.profile);
   if (!timing) return timing.takeError();
+  if (*dump)
+    if (auto error = (*dump)->commit()) return error;
   const bench::StepTiming &t = *timing;
   for (const std::string &note : t.notes) console.note(note);
   double tflops = t.flops / t.ms / 1e9, share = roofline.share(t.flops, t.bytes, t.ms);
@@ -171,6 +161,8 @@ llvm::Error benchAll(Console &console, const CommonOptions &common, const BenchO
   auto launches = static_cast<unsigned>(std::min<int64_t>(o.iterations, 1000));
   run.launches = run.isGpu ? std::max(launches, kLeastOnGpu) : std::min(launches, kMostOnCpu);
   bool isStep = o.what == "train" || o.what == "infer";
+  if (!common.dump.empty() && (!isStep || o.precisions.size() > 1))
+    return failure(ErrorKind::usage, "--dump is of one program: bench train or infer, with one --precision");
   std::vector<Precision> precisions;
   for (const std::string &text : o.precisions.empty() ? std::vector<std::string>{"bf16"} : o.precisions) {
     auto precision = parsePrecision(text);
@@ -180,7 +172,7 @@ llvm::Error benchAll(Console &console, const CommonOptions &common, const BenchO
     precisions.push_back(*precision);
   }
   for (Precision precision : precisions) {
-    auto roofline = run.measureRoofline(precision.dtype);
+    auto roofline = bench::measureRoofline(precision.dtype, deviceSettings(common), *device, run.rounds);
     if (!roofline) return roofline.takeError();
     console.say(llvm::formatv("{0}: {1:f1} GFLOP/s in a {2} GEMM, {3:f1} GB/s", device->name,
                               roofline->flopsPerMs / 1e6, ir::name(precision.dtype), roofline->bytesPerMs / 1e6)

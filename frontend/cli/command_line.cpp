@@ -25,6 +25,7 @@ void addCommon(CLI::App &app, CommonOptions &o) {
   group->add_flag("--strict", o.strict, "a fallback is an error");
   group->add_flag("--check", o.check, "run each kernel beside its body in float64 and name the first that differs");
   group->add_option("--dump", o.dump, "write modules, kernels, plans and traces into this folder");
+  group->add_option("--dump-inputs", o.dumpInputs, "regular expression: also the inputs of kernels of such names");
   group->add_option("--cache", o.cache, "folder of compiled kernels");
   group->add_option("--threads", o.threads, "CPU threads, 0: all")->check(CLI::Range(0u, 1024u));
   group->add_option("--seed", o.seed, "of initial values and synthetic data")->capture_default_str();

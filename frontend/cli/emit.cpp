@@ -4,9 +4,9 @@
 //   DIR/<kernel>/kernel.json            what it implements, its launch, who uses it
 //   DIR/<kernel>/kernel.<arch>.cubin    for each --arch
 #include "codegen/emit/kernel_files.h"
-#include "frontend/api/compile_module.h"
 #include "frontend/cli/load_module.h"
 #include "frontend/cli/verbs.h"
+#include "frontend/dump/dump_folder.h"
 #include "runtime/cuda/nvrtc.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -79,7 +79,7 @@ llvm::Error emitAll(Console &console, const CommonOptions &common, const EmitOpt
     }
     if (!o.out.empty())
       for (const codegen::KernelFile &file : codegen::kernelFiles(*kernels))
-        if (auto error = writeDump(o.out, file.path, file.text)) return error;
+        if (auto error = writeInto(o.out, file.path, file.text)) return error;
     for (const codegen::DistinctKernel &k : kernels->kernels) {
       if (o.out.empty()) {
         if (first) console.result(llvm::StringRef(k.kernel.source).rtrim('\n'));
@@ -91,7 +91,7 @@ llvm::Error emitAll(Console &console, const CommonOptions &common, const EmitOpt
         return failure(ErrorKind::bug, "{0}\nnote: the source is {1}/{2}/kernel.cu",
                        llvm::toString(compiled.takeError()), o.out, k.kernel.name);
       std::string ending = compiled->isPtx ? ".ptx" : ".cubin";
-      if (auto error = writeDump(o.out, k.kernel.name + "/kernel." + arch + ending, compiled->image)) return error;
+      if (auto error = writeInto(o.out, k.kernel.name + "/kernel." + arch + ending, compiled->image)) return error;
     }
     console.object({{"arch", arch},
                     {"kernels", static_cast<int64_t>(kernels->kernels.size())},

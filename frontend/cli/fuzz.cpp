@@ -1,9 +1,9 @@
 // fusor fuzz: random graphs, the fused program against the reference.
-#include "frontend/api/compile_module.h"
 #include "frontend/api/random_graph.h"
 #include "frontend/cli/console.h"
 #include "frontend/cli/interrupt.h"
 #include "frontend/cli/verbs.h"
+#include "frontend/dump/dump_folder.h"
 #include "llvm/Support/raw_ostream.h"
 #include <sys/wait.h>
 #include <unistd.h>
@@ -63,7 +63,7 @@ int fuzz(const CommonOptions &common, const FuzzOptions &options) {
     auto small =
         shrink(std::move(module), [&](const ir::Module &m) { return failureOf(m, seed, common.threads).has_value(); });
     std::string file = "fuzz_" + std::to_string(seed) + ".fir";
-    if (auto error = writeDump(common.dump.empty() ? "." : common.dump, file, small->str()))
+    if (auto error = writeInto(common.dump.empty() ? "." : common.dump, file, small->str()))
       return console.fail(std::move(error));
     console.object({{"seed", static_cast<int64_t>(seed)}, {"failure", *failure}, {"file", file}});
     console.result(small->str());

@@ -82,7 +82,8 @@ DeviceSettings deviceSettings(const CommonOptions &common) {
                           .check = common.check,
                           .ownGemm = common.blas == "own",
                           .cacheDir = common.cache,
-                          .dumpDir = common.dump};
+                          .dumpDir = common.dump,
+                          .dumpInputs = common.dumpInputs};
   if (common.archTier == "simt") settings.tier = ir::ArchTier::simt;
   if (common.archTier == "sm80") settings.tier = ir::ArchTier::sm80;
   return settings;

@@ -12,8 +12,8 @@ namespace fusor::frontend::cli {
 struct CommonOptions {
   std::string device = "auto"; // auto, cpu, cuda, cuda:N
   bool json = false, quiet = false, strict = false, check = false;
-  std::string dump, cache;
-  unsigned threads = 0; // 0: all of the machine's
+  std::string dump, dumpInputs, cache; // dumpInputs: a regular expression
+  unsigned threads = 0;                // 0: all of the machine's
   uint64_t seed = 0;
   std::string archTier = "auto"; // auto, simt, sm80, sm90a
   std::string blas = "auto";     // auto, own

@@ -4,8 +4,11 @@
 #include "frontend/api/tensor_files.h"
 #include "frontend/cli/load_module.h"
 #include "frontend/cli/verbs.h"
+#include "frontend/dump/dump.h"
 #include "frontend/onnx/import.h"
 #include "ir/graph/literal.h"
+#include "ir/ops/counter_rng.h"
+#include "ir/reference/reference.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -40,6 +43,31 @@ llvm::Expected<std::vector<HostTensor>> readInputs(const ir::Function &function,
     if (!tensor) return tensor.takeError();
     tensors.push_back(std::move(*tensor));
   }
+  return tensors;
+}
+
+/// For a dump without inputs: ones for integers (a token, a mask that is set), normal numbers else. A symbol that --dim
+/// leaves open is 8, or as near as its range allows.
+llvm::Expected<std::vector<HostTensor>> madeUpInputs(Console &console, const ir::Function &function, uint64_t seed,
+                                                     ir::SymbolValues symbols) {
+  constexpr int64_t kSize = 8;
+  std::string sizes;
+  for (const auto &[name, range] : function.module().symbols()) {
+    symbols.try_emplace(name, std::clamp(kSize, range.low, range.high));
+    sizes += " " + name + "=" + std::to_string(symbols[name]);
+  }
+  std::vector<HostTensor> tensors;
+  for (ir::Value argument : function.block().arguments()) {
+    HostTensor tensor{argument.dtype(), {}, {}};
+    for (const ir::Dim &dim : argument.shape()) tensor.shape.push_back(*dim.evaluate(symbols));
+    tensor.bytes.resize(tensor.view().bytes());
+    uint64_t key = ir::rngKey(seed, tensors.size());
+    for (int64_t i = 0; i < tensor.elements(); ++i)
+      ir::storeElement(tensor.dtype, tensor.bytes.data(), i, ir::isFloat(tensor.dtype) ? ir::rngNormal(key, i) : 1.0);
+    tensors.push_back(std::move(tensor));
+  }
+  console.note("no inputs are given: the dump is of a run on made-up ones," +
+               (sizes.empty() ? " of fixed sizes" : " with" + sizes) + "; --inputs DIR and --dim change that");
   return tensors;
 }
 
@@ -146,7 +174,10 @@ llvm::Expected<bool> runModule(Console &console, const CommonOptions &common, co
   if (!source) return source.takeError();
   std::string name = loaded->pipeline == passes::PipelineKind::train ? "train_step" : (*source)->name().str();
 
-  CompileRequest request(deviceSettings(common));
+  DeviceSettings settings = deviceSettings(common);
+  auto dump = beginDump(settings);
+  if (!dump) return dump.takeError();
+  CompileRequest request(settings);
   request.pipeline = loaded->pipeline, request.passes = std::move(*passOpts);
   request.program.symbols = *symbols;
   if (request.passes.fp8Weights && request.pipeline == passes::PipelineKind::train)
@@ -164,7 +195,8 @@ llvm::Expected<bool> runModule(Console &console, const CommonOptions &common, co
   }
 
   const ir::Function &function = *program.module().function(name);
-  auto inputs = readInputs(function, o);
+  bool makesInputs = *dump && o.inputs.empty() && o.inputsFolder.empty() && o.expectFolder.empty();
+  auto inputs = makesInputs ? madeUpInputs(console, function, common.seed, *symbols) : readInputs(function, o);
   if (!inputs) return inputs.takeError();
   std::vector<runtime::TensorView> inputViews, outputViews;
   for (HostTensor &t : *inputs) inputViews.push_back(t.view());
@@ -209,6 +241,17 @@ llvm::Expected<bool> runModule(Console &console, const CommonOptions &common, co
     auto same = check(console, o, stem, output);
     if (!same) return same.takeError();
     agrees &= *same;
+  }
+  if (*dump) {
+    if (auto error = dumpRun(**dump, *compiled, *device, settings,
+                             {.verb = "run",
+                              .config = o.file,
+                              .precision = o.precision,
+                              .function = name,
+                              .inputs = inputViews,
+                              .outputs = outputViews}))
+      return error;
+    if (auto error = (*dump)->commit()) return error;
   }
   return agrees;
 }

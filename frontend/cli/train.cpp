@@ -156,6 +156,7 @@ llvm::Expected<TrainSettings> settingsOf(const CommonOptions &common, const Trai
     else if (!s.fp8)
       s.fp8.emplace(passes::DelayedScaling{.amaxHistory = o.amaxHistory});
   }
+  s.configName = o.resume.empty() || o.isGiven("--config") ? o.config : "of " + o.resume;
   if (auto error = setFp8(s, o)) return error;
   s.steps = o.steps;
   set("--batch", s.batch, o.batch), set("--accumulate", s.accumulate, o.accumulate), set("--lr", s.lr, o.lr);

@@ -26,8 +26,9 @@ public:
   llvm::Expected<MemoryPlan> run() {
     if (auto error = measure()) return error;
     for (unsigned i = 0; i < function_.block().argumentCount(); ++i)
-      place(function_.block().argument(i), -1, {PlaceKind::input, 0, i, ""});
-    for (Value read : function_.reads()) place(read, -1, {PlaceKind::persistent, 0, 0, read.name().str()});
+      place(function_.block().argument(i), -1, {PlaceKind::input, 0, i, ""}, "the caller's input");
+    for (Value read : function_.reads())
+      place(read, -1, {PlaceKind::persistent, 0, 0, read.name().str()}, "a persistent value has a buffer of its own");
     findLastReads();
     claimUpdates();
     claimOutputs();
@@ -42,6 +43,7 @@ private:
   const SymbolValues &symbols_;
   const MemoryOptions &options_;
   llvm::SmallVector<ReturnEntry, 4> returns_;
+  ValueNames names_{function_.block()};
   std::vector<const Op *> ops_;
   int end_ = 0;
   MemoryPlan plan_;
@@ -157,9 +159,10 @@ private:
     }
   }
 
-  unsigned place(Value value, int at, Place place) {
+  unsigned place(Value value, int at, Place place, std::string why) {
     PlannedBuffer buffer;
     buffer.place = std::move(place);
+    buffer.why = std::move(why);
     buffer.bytes = bytes_[value.def()];
     buffer.first = at;
     buffer.values.push_back(value);
@@ -168,22 +171,36 @@ private:
     return plan_.buffers.size() - 1;
   }
 
-  // The buffer of an operand that dies at op `at` and may be written over, or -1.
-  int donor(const Op &op, unsigned result, int at, llvm::ArrayRef<unsigned> taken) const {
+  // The buffer of an operand that dies at op `at` and may be written over, or -1 and why there is none.
+  int donor(const Op &op, unsigned result, int at, llvm::ArrayRef<unsigned> taken, std::string &why) const {
     Value value = op.result(result);
+    auto refuse = [&](Value operand, const llvm::Twine &reason) {
+      if (!why.empty()) return; // one reason is enough: the first operand of a fitting size
+      why = (names_(operand) + " " + reason).str();
+    };
     for (unsigned i = 0; i < op.operands().size(); ++i) {
       Value operand = op.operands()[i];
       if (!operand) continue;
       unsigned buffer = plan_.bufferOf.find(operand.def())->second;
-      if (plan_.buffers[buffer].place.kind != PlaceKind::arena || llvm::is_contained(taken, buffer)) continue;
+      if (plan_.buffers[buffer].place.kind != PlaceKind::arena) continue;
       if (byteSize(operand.dtype()) != byteSize(value.dtype()) ||
           plan_.buffers[buffer].bytes < bytes_.lookup(value.def()))
         continue;
       // The buffer may have passed from value to value: what counts is who holds it now.
       const ValueDef *holder = root(plan_.buffers[buffer].values.back());
-      if (holder != root(operand) || lastRead_.lookup(holder) > at) continue;
-      if (mayOverwriteAll(op, result, holder)) return static_cast<int>(buffer);
+      int last = lastRead_.lookup(holder);
+      if (llvm::is_contained(taken, buffer))
+        refuse(operand, "went to another result");
+      else if (holder != root(operand))
+        refuse(operand, "has passed its place on");
+      else if (last > at)
+        refuse(operand, last == end_ ? llvm::Twine("is returned") : "is read later, by op " + llvm::Twine(last));
+      else if (mayOverwriteAll(op, result, holder))
+        return static_cast<int>(buffer);
+      else
+        refuse(operand, "is read at other places than the result is written");
     }
+    if (why.empty()) why = "no operand in the arena is as large";
     return -1;
   }
 
@@ -198,18 +215,21 @@ private:
     llvm::SmallVector<unsigned, 4> taken;
     for (unsigned i = 0; i < op.resultCount(); ++i) {
       Value result = op.result(i);
+      std::string why;
       if (isConstant(op)) {
         Place constant{PlaceKind::constant, plan_.constantBytes, 0, ""};
         plan_.constantBytes += llvm::alignTo(bytes_[result.def()], options_.alignment);
-        place(result, at, constant);
+        place(result, at, constant, "has no operands: computed once, when the function is planned");
       } else if (auto claim = claimed_.find(result.def()); claim != claimed_.end()) {
-        place(result, at, claim->second);
-      } else if (int buffer = donor(op, i, at, taken); buffer >= 0) {
+        place(result, at, claim->second,
+              claim->second.kind == PlaceKind::output ? "computed where the caller wants it"
+                                                      : "computed in @" + claim->second.name + " itself");
+      } else if (int buffer = donor(op, i, at, taken, why); buffer >= 0) {
         plan_.bufferOf[result.def()] = buffer;
         plan_.buffers[buffer].values.push_back(result);
         taken.push_back(buffer);
       } else {
-        place(result, at, {});
+        place(result, at, {}, "not in place: " + why);
       }
     }
   }
@@ -224,9 +244,24 @@ private:
       PlannedBuffer staging;
       staging.bytes = bytes_[copy.from.def()];
       staging.first = staging.last = end_;
+      staging.why = "@" + from.name + " changes too, and @" + copy.persistent + " needs what it was";
       copy.stagingOffset = static_cast<int64_t>(plan_.buffers.size()); // replaced by its offset below
       plan_.buffers.push_back(std::move(staging));
     }
+  }
+
+  // "; its bytes were those of %x, dead after op 7": of what lived there before it.
+  std::string whoseBytes(const PlannedBuffer &buffer, llvm::ArrayRef<unsigned> placed) const {
+    const PlannedBuffer *before = nullptr;
+    for (unsigned other : placed) {
+      const PlannedBuffer &o = plan_.buffers[other];
+      bool overlaps =
+          o.place.offset < buffer.place.offset + buffer.bytes && buffer.place.offset < o.place.offset + o.bytes;
+      if (overlaps && o.last < buffer.first && (!before || o.last > before->last)) before = &o;
+    }
+    if (!before || before->values.empty()) return "";
+    return llvm::formatv("; its bytes were those of {0}, dead after op {1}", names_(before->values.back()),
+                         before->last);
   }
 
   void assignOffsets() {
@@ -254,6 +289,7 @@ private:
         offset = std::max(offset, aligned(o.place.offset + o.bytes));
       }
       buffer.place.offset = offset;
+      buffer.why += whoseBytes(buffer, placed);
       plan_.arenaBytes = std::max(plan_.arenaBytes, aligned(offset + buffer.bytes));
       placed.insert(std::upper_bound(placed.begin(), placed.end(), id,
                                      [&](unsigned a, unsigned b) {
@@ -267,6 +303,7 @@ private:
       int64_t alive = 0;
       for (unsigned id : order)
         if (plan_.buffers[id].first <= at && at <= plan_.buffers[id].last) alive += plan_.buffers[id].bytes;
+      plan_.liveBytes.push_back(alive);
       plan_.lowerBoundBytes = std::max(plan_.lowerBoundBytes, alive);
     }
   }
@@ -321,7 +358,7 @@ std::string MemoryPlan::text(unsigned most) const {
   return text;
 }
 
-std::string MemoryPlan::json() const {
+std::string MemoryPlan::json(const ValueNames &names) const {
   std::string text;
   llvm::raw_string_ostream os(text);
   llvm::json::OStream out(os);
@@ -339,7 +376,7 @@ std::string MemoryPlan::json() const {
           out.attributeArray("values", [&] {
             for (Value value : buffer.values)
               out.object([&] {
-                out.attribute("name", value.name());
+                out.attribute("name", names(value));
                 out.attribute("type", value.type().str());
               });
           });
@@ -349,7 +386,11 @@ std::string MemoryPlan::json() const {
           out.attribute("bytes", buffer.bytes);
           out.attribute("first", buffer.first);
           out.attribute("last", buffer.last);
+          out.attribute("why", buffer.why);
         });
+    });
+    out.attributeArray("live_bytes", [&] {
+      for (int64_t bytes : liveBytes) out.value(bytes);
     });
     out.attributeArray("copies", [&] {
       for (const UpdateCopy &copy : updateCopies)

@@ -11,6 +11,7 @@
 // symbols alone.
 #pragma once
 #include "ir/graph/graph.h"
+#include "ir/graph/printer.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/Error.h"
@@ -43,6 +44,7 @@ struct PlannedBuffer {
   int64_t bytes = 0;
   int first = 0, last = 0;                // op numbers; arguments start at -1, returned values end at the op count
   llvm::SmallVector<ir::Value, 2> values; // in order of definition
+  std::string why;                        // it is where it is, and took over no other's place: one sentence, for people
 };
 
 /// The new content of a persistent value that could not be written in place: copied when all ops are done.
@@ -64,16 +66,17 @@ struct MemoryPlan {
   int64_t arenaBytes = 0;      // size of the arena
   int64_t lowerBoundBytes = 0; // most arena bytes alive at one op: no plan can do with less
   int64_t constantBytes = 0;
-  int64_t workspaceBytes = 0;  // of the kernels, added by the back end: partial sums, widened operands
-  int64_t persistentBytes = 0; // of all persistent values of the module
+  int64_t workspaceBytes = 0;     // of the kernels, added by the back end: partial sums, widened operands
+  int64_t persistentBytes = 0;    // of all persistent values of the module
+  std::vector<int64_t> liveBytes; // of the arena at each op, and at the end
   int64_t peakBytes() const { return arenaBytes + constantBytes + workspaceBytes + persistentBytes; }
 
   const PlannedBuffer &buffer(ir::Value value) const { return buffers[bufferOf.find(value.def())->second]; }
   /// Who needs what, largest first, and the totals.
   std::string text(unsigned most = 20) const;
-  /// The plan.json of a dump:
-  /// {"function":…,"arena_bytes":…,"values":[{"name":…,"type":…,"place":…,"offset":…,"bytes":…,"first":…,"last":…}]}
-  std::string json() const;
+  /// The plan.json of a dump, see docs/dump.md.
+  /// `names` are those of the function's block.
+  std::string json(const ir::ValueNames &names) const;
 };
 
 struct MemoryOptions {

@@ -1,4 +1,5 @@
 #include "runtime/cpu/cpu_program.h"
+#include "codegen/emit/emit.h"
 #include "ir/graph/bug.h"
 #include "ir/graph/printer.h"
 #include "ir/reference/initial_values.h"
@@ -38,8 +39,11 @@ public:
 
   llvm::Error prepare() {
     if (auto error = allocatePersistents()) return error;
-    for (const auto &function : module_->functions())
+    for (const auto &function : module_->functions()) {
+      double begin = spanClockMs();
       if (auto error = lower(*function, functions_[function->name()])) return error;
+      compileStats_.spans.push_back({"lower", "@" + function->name().str(), 0, begin, spanClockMs() - begin});
+    }
     auto deriving = derivingModule(*module_);
     if (!deriving) return deriving.takeError();
     derivedModule_ = std::move(*deriving);
@@ -115,6 +119,16 @@ public:
     return std::move((*bucket)->memory);
   }
 
+  llvm::Expected<Description> describe(llvm::StringRef name, const SymbolValues &symbols) override {
+    if (auto function = this->function(name); !function) return function.takeError();
+    SymbolValues bound = symbols;
+    for (const auto &entry : options_.symbols) bound.try_emplace(entry.first(), entry.second);
+    FunctionCode &code = functions_[name];
+    auto bucket = bucketOf(code, bound);
+    if (!bucket) return bucket.takeError();
+    return describeBucket(*code.function, **bucket);
+  }
+
   std::vector<KernelInfo> kernels() const override {
     std::vector<KernelInfo> infos;
     for (const auto &function : module_->functions()) {
@@ -144,6 +158,35 @@ private:
   AlignedMemory arena_, shared_;
   unsigned lastSteps_ = 0;
   int64_t persistentBytes_ = 0;
+
+  // The steps as they run here, and beside each the kernels that any GPU would have for it.
+  static Description describeBucket(const Function &function, const Bucket &bucket) {
+    Description described;
+    described.device = "cpu";
+    described.function = &function, described.symbols = bucket.symbols, described.memory = bucket.memory;
+    Target anyGpu;
+    anyGpu.kind = DeviceKind::cuda, anyGpu.tier = ArchTier::simt, anyGpu.arch = "compute_75";
+    codegen::FunctionKernels emitted = codegen::kernelsOf(function, anyGpu);
+    for (codegen::DistinctKernel &distinct : emitted.kernels)
+      described.kernels.push_back({std::move(distinct.kernel), "", "", {}, {}, {}});
+    llvm::DenseMap<const Op *, codegen::FunctionKernels::Fusion *> fusionOf;
+    for (auto &fusion : emitted.fusions) fusionOf[fusion.op] = &fusion;
+    for (const BucketStep &step : bucket.steps) {
+      DescribedStep &entry = described.steps.emplace_back();
+      entry.op = step.code->op, entry.name = step.code->name, entry.kind = step.code->kind;
+      entry.inputs.assign(step.code->inputs.begin(), step.code->inputs.end());
+      entry.fallback = step.code->fallbackReason();
+      entry.bytes = step.bytes, entry.flops = step.flops;
+      DescribedLaunch launch;
+      launch.kind = DescribedLaunch::Kind::host, launch.step = described.steps.size() - 1, launch.name = entry.name;
+      if (auto *fusion = fusionOf.lookup(entry.op)) {
+        entry.set = std::move(fusion->set), entry.kernels = std::move(fusion->kernels);
+        launch.kernel = entry.kernels.front();
+      }
+      described.launches.push_back(std::move(launch));
+    }
+    return described;
+  }
 
   // --- persistent values
 
@@ -260,7 +303,16 @@ private:
       in.clear(), out.clear();
       for (unsigned buffer : step.inputs) in.push_back(at[buffer]);
       for (unsigned buffer : step.outputs) out.push_back(at[buffer]);
-      if (auto error = runStep(code, bucket, step, {in, out, shared_.data()})) return error;
+      StepMemory memory{in, out, shared_.data()};
+      auto number = static_cast<unsigned>(&step - bucket.steps.data());
+      bool captured = capture_ && capture_.wants(number);
+      StepContent content{number, {}, {}, {}};
+      if (captured) content.inputs = contentsOf(step.code->inputs, in, bucket.symbols);
+      if (auto error = runStep(code, bucket, step, memory)) return error;
+      if (!captured) continue;
+      llvm::SmallVector<const char *, 32> made(out.begin(), out.end());
+      content.outputs = contentsOf(step.code->op->results(), made, bucket.symbols);
+      if (auto error = capture_.take(std::move(content))) return error;
     }
     auto addressOf = [&](Value value) { return at[bucket.memory.bufferOf[value.def()]]; };
     auto bytesOf = [&](Value value) { return *passes::storageBytes(value.type(), bucket.symbols); };
@@ -276,6 +328,14 @@ private:
       if (from != to) std::memcpy(to, from, bytesOf(copy.from));
     }
     return llvm::Error::success();
+  }
+
+  static std::vector<std::vector<char>> contentsOf(llvm::ArrayRef<Value> values, llvm::ArrayRef<const char *> at,
+                                                   const SymbolValues &symbols) {
+    std::vector<std::vector<char>> contents;
+    for (unsigned i = 0; i < values.size(); ++i)
+      contents.emplace_back(at[i], at[i] + *passes::storageBytes(values[i].type(), symbols));
+    return contents;
   }
 
   llvm::Error runStep(const FunctionCode &code, const Bucket &bucket, const BucketStep &step,

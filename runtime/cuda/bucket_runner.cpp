@@ -13,18 +13,19 @@ llvm::Error BucketRunner::run(DeviceBucket &bucket, HostSide *side, llvm::String
                               std::vector<StepTime> &times) {
   kernels_ = launches_ = bucket.launches.size();
   bool timed = options_.profile, isLaunchByLaunch = !options_.graphs || bucket.hasHostSteps() || !bucket.ranOnce;
-  if (!options_.check && !isLaunchByLaunch && !timed && side && bucket.ioTotal <= kMostBytesInGraph)
+  bool isStepByStep = options_.check || capture_;
+  if (!isStepByStep && !isLaunchByLaunch && !timed && side && bucket.ioTotal <= kMostBytesInGraph)
     return launchGraph(bucket, side, false);
   if (auto error = copyInputs(bucket, side)) return error;
-  if (options_.check) {
-    if (auto error = runChecked(bucket, function)) return error;
+  if (isStepByStep) {
+    if (auto error = runStepByStep(bucket, function)) return error;
   } else if (isLaunchByLaunch) {
     bucket.ranOnce = true;
     if (auto error = putAll(bucket, timed, false)) return error;
   } else if (auto error = launchGraph(bucket, nullptr, timed)) {
     return error;
   }
-  if (timed && !options_.check)
+  if (timed && !isStepByStep)
     if (auto error = collectTimes(bucket, times)) return error;
   return copyResults(bucket, side);
 }
@@ -144,8 +145,8 @@ llvm::Error BucketRunner::runOnHost(const DeviceBucket &bucket, const DeviceBuck
   return llvm::Error::success();
 }
 
-// Each step's results against its body in the reference, on live data.
-llvm::Error BucketRunner::runChecked(const DeviceBucket &bucket, llvm::StringRef function) {
+// Each step's results against its body in the reference, on live data; or its contents handed on.
+llvm::Error BucketRunner::runStepByStep(const DeviceBucket &bucket, llvm::StringRef function) {
   for (size_t first = 0, end = 0; first < bucket.launches.size(); first = end) {
     unsigned number = bucket.launches[first].step;
     while (end < bucket.launches.size() && bucket.launches[end].step == number) ++end;
@@ -154,11 +155,30 @@ llvm::Error BucketRunner::runChecked(const DeviceBucket &bucket, llvm::StringRef
         if (auto error = put(bucket, bucket.launches[i])) return error;
       return stream_.synchronize(llvm::Twine("kernel '") + bucket.launches[first].name + "'");
     };
-    auto error =
-        number == DeviceLaunch::kBehindAllSteps ? putAll() : checkStep(bucket, bucket.steps[number], function, putAll);
+    bool isStep = number != DeviceLaunch::kBehindAllSteps;
+    auto error = isStep && capture_ && capture_.wants(number) ? captureStep(bucket, first, end)
+                 : isStep && options_.check ? checkStep(bucket, bucket.steps[number], function, putAll)
+                                            : putAll();
     if (error) return error;
   }
   return llvm::Error::success();
+}
+
+llvm::Error BucketRunner::captureStep(const DeviceBucket &bucket, size_t first, size_t end) {
+  StepContent content;
+  content.step = bucket.launches[first].step;
+  const DeviceBucket::Step &step = bucket.steps[content.step];
+  if (auto error = fetch(bucket, step.inputs, step.code->inputs, content.inputs)) return error;
+  for (size_t i = first; i < end; ++i) {
+    if (auto error = put(bucket, bucket.launches[i])) return error;
+    if (bucket.launches[i].kind != DeviceLaunch::Kind::gemm || !step.code->gemm->workspace) continue;
+    content.product.resize(*step.code->set.workspaces.front().evaluate(bucket.symbols));
+    if (auto error = stream_.download(content.product.data(), shared_.workspace.address(), content.product.size()))
+      return error;
+  }
+  if (auto error = stream_.synchronize(llvm::Twine("kernel '") + bucket.launches[first].name + "'")) return error;
+  if (auto error = fetch(bucket, step.outputs, step.code->op->results(), content.outputs)) return error;
+  return capture_.take(std::move(content));
 }
 
 llvm::Error BucketRunner::checkStep(const DeviceBucket &bucket, const DeviceBucket::Step &step,

@@ -9,12 +9,13 @@ namespace fusor::runtime {
 class BucketRunner {
 public:
   BucketRunner(CudaContextRef context, const CudaStream &stream, const DeviceBuffers &shared,
-               const CompileOptions &options)
-      : context_(std::move(context)), stream_(stream), shared_(shared), options_(options) {}
+               const CompileOptions &options, const StepCapture &capture)
+      : context_(std::move(context)), stream_(stream), shared_(shared), options_(options), capture_(capture) {}
 
   /// Puts all of it on the stream: the first time launch by launch, so that a failure names its kernel; later as one
   /// graph. The caller's inputs come from `side` and its results go there, unless it is null. With options.profile it
-  /// waits, and `times` has each launch. `function` is its name, for messages.
+  /// waits, and `times` has each launch. Where contents are captured, it goes step by step. `function` is its name, for
+  /// messages.
   llvm::Error run(DeviceBucket &bucket, HostSide *side, llvm::StringRef function, std::vector<StepTime> &times);
 
   /// Of the last run: steps, and calls from the host.
@@ -29,9 +30,10 @@ private:
   llvm::Expected<CudaGraph> capture(DeviceBucket &bucket, const HostSide *side, bool timed);
   llvm::Error putAll(DeviceBucket &bucket, bool timed, bool inGraph);
   llvm::Error collectTimes(const DeviceBucket &bucket, std::vector<StepTime> &times);
-  llvm::Error runChecked(const DeviceBucket &bucket, llvm::StringRef function);
+  llvm::Error runStepByStep(const DeviceBucket &bucket, llvm::StringRef function);
   llvm::Error checkStep(const DeviceBucket &bucket, const DeviceBucket::Step &step, llvm::StringRef function,
                         llvm::function_ref<llvm::Error()> put);
+  llvm::Error captureStep(const DeviceBucket &bucket, size_t first, size_t end);
   llvm::Error runOnHost(const DeviceBucket &bucket, const DeviceBucket::Step &step);
   llvm::Error fetch(const DeviceBucket &bucket, llvm::ArrayRef<unsigned> buffers, llvm::ArrayRef<ir::Value> values,
                     std::vector<std::vector<char>> &to);
@@ -40,6 +42,7 @@ private:
   const CudaStream &stream_;
   const DeviceBuffers &shared_;
   const CompileOptions &options_;
+  const StepCapture &capture_;
   unsigned kernels_ = 0, launches_ = 0;
 };
 

@@ -30,6 +30,7 @@ struct CublasLt::Functions {
 
   int (*checkAlgorithm)(void *handle, void *product, void *a, void *b, void *c, void *d, const void *algorithm,
                         void *result) = nullptr;
+  int (*algorithmGet)(const void *algorithm, int attribute, void *value, size_t bytes, size_t *written) = nullptr;
 
   const char *load(const Library &library) {
     const char *missing = nullptr;
@@ -51,6 +52,7 @@ struct CublasLt::Functions {
     find("cublasLtMatmulAlgoGetHeuristic", heuristic);
     find("cublasLtMatmul", multiply);
     find("cublasLtMatmulAlgoCheck", checkAlgorithm);
+    library.find("cublasLtMatmulAlgoConfigGetAttribute", algorithmGet); // for dumps only: may be absent
     return missing;
   }
 };
@@ -220,6 +222,19 @@ llvm::Expected<std::vector<GemmCandidate>> CublasLt::candidates(const GemmShape 
   if (candidates.empty())
     return llvm::make_error<DeviceError>("cuBLASLt has no algorithm for " + shape.text() + "; use --blas own");
   return candidates;
+}
+
+std::string CublasLt::text(const GemmCandidate &candidate) const {
+  std::string text;
+  // CUBLASLT_ALGO_CONFIG_ID, TILE_ID, STAGES_ID, SPLITK_NUM
+  for (auto [attribute, label] : {std::pair{0, "algorithm"}, {1, "tile"}, {6, "stages"}, {2, "split-K"}}) {
+    int32_t value = 0;
+    size_t written = 0;
+    if (functions_->algorithmGet &&
+        functions_->algorithmGet(&candidate.algorithm, attribute, &value, sizeof value, &written) == 0)
+      text += llvm::formatv("{0} {1}, ", label, value);
+  }
+  return text + std::to_string(candidate.workspaceBytes) + " bytes of workspace";
 }
 
 bool CublasLt::accepts(const GemmShape &shape, const GemmCandidate &candidate) const {

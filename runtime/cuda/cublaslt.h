@@ -42,6 +42,8 @@ public:
 
   int64_t version() const { return version_; } ///< 130000 for 13.0.0
   std::string path() const { return library_.path(); }
+  /// "algorithm 66, tile 20, stages 35, split-K 1, 0 bytes of workspace": numbers as cublasLt.h counts.
+  std::string text(const GemmCandidate &candidate) const;
 
   /// At most `most` algorithms, the library's favourite first. Errors: DeviceError when it has none.
   llvm::Expected<std::vector<GemmCandidate>> candidates(const GemmShape &shape, int64_t workspaceBytes,
@@ -58,6 +60,8 @@ public:
     Plan &operator=(Plan &&other) noexcept;
     ~Plan();
     llvm::Error run(const CudaStream &stream, DevicePointer workspace) const;
+    /// Its algorithm, as CublasLt::text.
+    std::string text() const { return library_->text(candidate_); }
 
   private:
     friend class CublasLt;

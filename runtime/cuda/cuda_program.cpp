@@ -2,6 +2,7 @@
 #include "ir/graph/printer.h"
 #include "passes/fusion/fusion.h"
 #include "runtime/cuda/bucket_runner.h"
+#include "runtime/cuda/describe_bucket.h"
 #include "runtime/cuda/device_state.h"
 #include "runtime/cuda/gemm_notes.h"
 #include "runtime/cuda/run_queue.h"
@@ -88,7 +89,7 @@ public:
     return startBound(name, inputs, *bound);
   }
 
-  bool isDeferred() const override { return !options_.check && !options_.profile; }
+  bool isDeferred() const override { return !options_.check && !options_.profile && !capture_; }
 
   llvm::Error stage(llvm::StringRef name, llvm::MutableArrayRef<TensorView> inputs) override {
     if (!lastStart_.isLike(name, inputs)) return llvm::Error::success();
@@ -174,6 +175,22 @@ public:
     return std::move((*bucket)->memory);
   }
 
+  llvm::Expected<Description> describe(llvm::StringRef name, const SymbolValues &symbols) override {
+    if (auto function = this->function(name); !function) return function.takeError();
+    SymbolValues bound = symbols;
+    for (const auto &entry : options_.symbols) bound.try_emplace(entry.first(), entry.second);
+    FunctionCode &code = functions_[name];
+    if (auto error = context_->makeCurrent()) return error;
+    auto bucket = bucketOf(code, bound);
+    if (!bucket) return bucket.takeError();
+    if (auto error = bind(**bucket)) return error;
+    Description described = describeBucket(*code.function, **bucket, kernels_.kernels());
+    described.device = context_->device().name;
+    if (options_.forDump)
+      if (auto error = addPtx(described)) return error;
+    return described;
+  }
+
   std::vector<KernelInfo> kernels() const override {
     std::vector<KernelInfo> infos;
     for (const auto &function : module_->functions()) {
@@ -210,7 +227,7 @@ private:
   std::unique_ptr<Module> derivedModule_;
   llvm::StringMap<FunctionCode> functions_, derived_; // the latter by "derive.NAME"
   DeviceState state_{*module_, context_, shared_};
-  BucketRunner runner_{context_, stream_, shared_, options_};
+  BucketRunner runner_{context_, stream_, shared_, options_, capture_};
   RunQueue queue_{context_};
   LastStart lastStart_;
   unsigned lastKernels_ = 0, lastLaunches_ = 0;
@@ -228,7 +245,9 @@ private:
   // --- compiling
 
   llvm::Error lower(const Module &module, llvm::StringMap<FunctionCode> &functions) {
+    double begin = spanClockMs();
     auto codes = kernels_.lower(module);
+    compileStats_.spans.push_back({"lower", "all functions: kernels as text", 0, begin, spanClockMs() - begin});
     for (const auto &function : module.functions()) {
       for (const ReturnEntry &entry : function->returns())
         if (entry.kind == ReturnKind::gradient)
@@ -247,20 +266,41 @@ private:
     return llvm::Error::success();
   }
 
-  llvm::Error buildKernels() {
-    std::vector<const codegen::Kernel *> texts;
-    for (const auto &kernel : kernels_.kernels()) texts.push_back(&kernel.code);
+  KernelBuild kernelBuild() const {
     KernelBuild build;
     build.compile = platform_.compile;
     build.compilerVersion = platform_.compilerVersion;
     build.arch = platform_.arch;
     build.options = {"--std=c++17"};
+    if (options_.forDump) build.options.push_back("-lineinfo"); // an entry of its own in the cache
     build.cache = platform_.cache.get();
     build.threads = options_.threads;
-    build.dumpDir = options_.dumpDir;
-    auto images = runtime::buildKernels(texts, build, compileStats_);
+    return build;
+  }
+
+  llvm::Error buildKernels() {
+    std::vector<const codegen::Kernel *> texts;
+    for (const auto &kernel : kernels_.kernels()) texts.push_back(&kernel.code);
+    auto images = runtime::buildKernels(texts, kernelBuild(), compileStats_);
     if (!images) return images.takeError();
-    return kernels_.load(context_, *images);
+    return kernels_.load(context_, *images, options_.forDump);
+  }
+
+  // The cache keeps cubins alone, so the assembly text is compiled for those who read it.
+  llvm::Error addPtx(Description &described) {
+    llvm::StringRef arch = platform_.arch;
+    if (!arch.consume_front("sm_")) return llvm::Error::success(); // the images are PTX already
+    std::vector<const codegen::Kernel *> texts;
+    for (const DescribedKernel &kernel : described.kernels) texts.push_back(&kernel.code);
+    KernelBuild build = kernelBuild();
+    build.arch = "compute_" + arch.str();
+    build.cache = nullptr;
+    CompileStats uncounted; // nothing that a run needed
+    auto images = runtime::buildKernels(texts, build, uncounted);
+    if (!images) return images.takeError();
+    for (auto [kernel, image] : llvm::zip(described.kernels, *images))
+      kernel.ptx = llvm::StringRef(image).rtrim('\0').str();
+    return llvm::Error::success();
   }
 
   llvm::Expected<DeviceBucket *> bucketOf(FunctionCode &code, const SymbolValues &symbols) {

@@ -229,6 +229,7 @@ llvm::Error DeviceBucket::bindStep(unsigned number, llvm::ArrayRef<DevicePointer
     DeviceLaunch launch;
     launch.step = number;
     launch.name = kernels[code.kernels[i]].code.name;
+    launch.kernel = code.kernels[i];
     launch.function = kernels[code.kernels[i]].function;
     launch.shape = {static_cast<unsigned>(grid), kernel.block, kernel.sharedBytes};
     for (const codegen::KernelArg &arg : kernel.args) {

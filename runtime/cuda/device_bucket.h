@@ -18,6 +18,7 @@ struct DeviceLaunch {
   static constexpr unsigned kBehindAllSteps = ~0u;
   unsigned step = 0; // number in the bucket; or kBehindAllSteps
   std::string name;
+  unsigned kernel = 0; // number among the program's
   CudaFunctionHandle function = nullptr;
   LaunchShape shape;
   llvm::SmallVector<uint64_t, 12> arguments;

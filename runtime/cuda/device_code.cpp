@@ -147,7 +147,7 @@ llvm::StringMap<std::vector<DeviceCode>> DeviceKernels::lower(const Module &modu
   return codes;
 }
 
-llvm::Error DeviceKernels::load(const CudaContextRef &context, llvm::ArrayRef<std::string> images) {
+llvm::Error DeviceKernels::load(const CudaContextRef &context, llvm::ArrayRef<std::string> images, bool keepsImages) {
   for (auto [kernel, image] : llvm::zip(kernels_, images)) {
     auto module = CudaModule::load(context, image, kernel.code.name);
     if (!module) return module.takeError();
@@ -155,6 +155,7 @@ llvm::Error DeviceKernels::load(const CudaContextRef &context, llvm::ArrayRef<st
     auto function = kernel.module.function(kernel.code.name, kernel.code.sharedBytes);
     if (!function) return function.takeError();
     kernel.function = *function;
+    if (keepsImages) kernel.image = image;
   }
   return llvm::Error::success();
 }

@@ -36,6 +36,7 @@ public:
     codegen::Kernel code;
     CudaModule module;
     CudaFunctionHandle function = nullptr;
+    std::string image; // kept for describe() where load() is asked to
   };
   /// `libraryGemm`: contractions may be calls of cuBLASLt.
   DeviceKernels(const ir::Target &target, bool libraryGemm) : target_(target), libraryGemm_(libraryGemm) {}
@@ -44,7 +45,7 @@ public:
   llvm::StringMap<std::vector<DeviceCode>> lower(const ir::Module &module);
   std::vector<Kernel> &kernels() { return kernels_; }
   /// Puts their images, in their order, on the device.
-  llvm::Error load(const CudaContextRef &context, llvm::ArrayRef<std::string> images);
+  llvm::Error load(const CudaContextRef &context, llvm::ArrayRef<std::string> images, bool keepsImages);
 
 private:
   bool lowerToLibrary(const ir::Op &op, DeviceCode &code);

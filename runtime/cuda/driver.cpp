@@ -10,8 +10,9 @@ constexpr int kOutOfMemory = 2, kUnsupportedPtxVersion = 222;
 constexpr unsigned kStreamNonBlocking = 1, kEventDisableTiming = 2;
 constexpr int kCaptureRelaxed = 2; // other threads, and other libraries, go on with what they do
 constexpr unsigned long long kGraphDeviceLaunch = 4;
-constexpr unsigned kHostDeviceMap = 2; // a graph that lies on the device copies from and to mapped memory only
-constexpr int kMaxDynamicSharedBytes = 8;
+constexpr unsigned kHostDeviceMap = 2;    // a graph that lies on the device copies from and to mapped memory only
+constexpr int kMaxDynamicSharedBytes = 8; // attributes of a function: set; and what it has
+constexpr int kStaticSharedBytes = 1, kLocalBytes = 3, kRegisters = 4;
 
 llvm::Error deviceError(std::string text) { return llvm::make_error<DeviceError>(std::move(text)); }
 
@@ -154,6 +155,15 @@ llvm::Expected<CudaFunctionHandle> CudaModule::function(llvm::StringRef name, un
             llvm::formatv("{0} bytes of shared memory of kernel '{1}'", dynamicSharedBytes, name)))
       return error;
   return function;
+}
+
+KernelResources CudaModule::resources(CudaFunctionHandle function) const {
+  auto attribute = [&](int which) -> std::optional<int> {
+    int value = 0;
+    if (context_->driver().functionGetAttribute(&value, which, function) != 0) return std::nullopt;
+    return value;
+  };
+  return {attribute(kRegisters), attribute(kLocalBytes), attribute(kStaticSharedBytes)};
 }
 
 // --- graphs and events

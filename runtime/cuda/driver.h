@@ -15,6 +15,7 @@
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/Error.h"
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace fusor::runtime {
@@ -107,6 +108,13 @@ private:
   using CudaOwner::CudaOwner;
 };
 
+/// What a loaded kernel takes of a multiprocessor; absent where the driver does not say.
+struct KernelResources {
+  std::optional<int> registers;         ///< of a thread
+  std::optional<int> localBytes;        ///< of a thread: spilled registers and arrays, in device memory
+  std::optional<int> staticSharedBytes; ///< of a block
+};
+
 /// A kernel of a loaded module.
 class CudaModule : public CudaOwner<CudaModuleHandle> {
 public:
@@ -118,6 +126,7 @@ public:
   ~CudaModule();
   /// `dynamicSharedBytes`: more than 48 KiB, static ones included, must be asked for once.
   llvm::Expected<CudaFunctionHandle> function(llvm::StringRef name, unsigned dynamicSharedBytes) const;
+  KernelResources resources(CudaFunctionHandle function) const;
 
 private:
   using CudaOwner::CudaOwner;

@@ -27,6 +27,7 @@ const char *DriverFunctions::load(const Library &library) {
   find("cuModuleGetFunction", moduleGetFunction);
   find("cuModuleUnload", moduleUnload);
   find("cuFuncSetAttribute", functionSetAttribute);
+  find("cuFuncGetAttribute", functionGetAttribute);
   find("cuLaunchKernel", launchKernel);
   find("cuStreamCreate", streamCreate);
   find("cuStreamDestroy_v2", streamDestroy);

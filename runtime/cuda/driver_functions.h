@@ -36,6 +36,7 @@ struct DriverFunctions {
   int (*moduleGetFunction)(CudaFunctionHandle *, CudaModuleHandle, const char *name) = nullptr;
   int (*moduleUnload)(CudaModuleHandle) = nullptr;
   int (*functionSetAttribute)(CudaFunctionHandle, int attribute, int value) = nullptr;
+  int (*functionGetAttribute)(int *value, int attribute, CudaFunctionHandle) = nullptr;
   int (*launchKernel)(CudaFunctionHandle, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,
                       unsigned blockY, unsigned blockZ, unsigned sharedBytes, CudaStreamHandle, void **parameters,
                       void **extra) = nullptr;

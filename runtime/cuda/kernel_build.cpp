@@ -2,10 +2,11 @@
 #include "runtime/execute/run_error.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/ThreadPool.h"
 #include "llvm/Support/raw_ostream.h"
 #include <chrono>
+#include <mutex>
+#include <thread>
 
 namespace fusor::runtime {
 
@@ -13,22 +14,29 @@ namespace {
 
 constexpr llvm::StringLiteral kCubin = "cubin";
 
-// The path, or why it could not be written. Without a folder: a new file among the temporary ones.
-std::string keepSource(const codegen::Kernel &kernel, llvm::StringRef folder) {
-  llvm::SmallString<256> path(folder);
-  std::error_code error;
+// Of a kernel that does not compile: the path of a new file among the temporary ones, or why it could not be written.
+std::string keepSource(const codegen::Kernel &kernel) {
+  llvm::SmallString<256> path;
   int descriptor = -1;
-  if (folder.empty()) {
-    error = llvm::sys::fs::createTemporaryFile(kernel.name, "cu", descriptor, path);
-  } else if (!(error = llvm::sys::fs::create_directories(folder))) {
-    llvm::sys::path::append(path, kernel.name + ".cu");
-    error = llvm::sys::fs::openFileForWrite(path, descriptor);
-  }
-  if (error) return (path + ": " + error.message()).str();
+  if (std::error_code error = llvm::sys::fs::createTemporaryFile(kernel.name, "cu", descriptor, path))
+    return (path + ": " + error.message()).str();
   llvm::raw_fd_ostream out(descriptor, /*shouldClose=*/true);
   out << kernel.source;
   return path.str().str();
 }
+
+// Threads that compile, from 1 in the order they first ask.
+class ThreadNumbers {
+public:
+  unsigned number() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return numbers_.try_emplace(std::this_thread::get_id(), numbers_.size() + 1).first->second;
+  }
+
+private:
+  std::mutex mutex_;
+  std::map<std::thread::id, unsigned> numbers_;
+};
 
 CacheKey keyOf(const codegen::Kernel &kernel, const KernelBuild &build) {
   CacheKeyBuilder key;
@@ -46,23 +54,27 @@ llvm::Expected<std::vector<std::string>> buildKernels(llvm::ArrayRef<const codeg
   std::vector<llvm::Optional<llvm::Error>> failures(kernels.size());
   std::vector<unsigned> missing;
   for (unsigned i = 0; i < kernels.size(); ++i) {
-    if (!build.dumpDir.empty()) keepSource(*kernels[i], build.dumpDir);
     auto image = build.cache ? build.cache->get(kCubin, keyOf(*kernels[i], build)) : std::nullopt;
     if (image)
       images[i] = std::move(*image), ++stats.fromCache;
     else
       missing.push_back(i);
   }
+  ThreadNumbers threads;
+  std::vector<CompileSpan> spans(kernels.size());
   {
     llvm::ThreadPool pool(llvm::hardware_concurrency(build.threads));
     for (unsigned i : missing)
       pool.async([&, i] {
+        CompileSpan &span = spans[i];
+        span = {"nvrtc", kernels[i]->name, threads.number(), spanClockMs(), 0};
         auto compiled = build.compile(
             {.source = kernels[i]->source, .name = kernels[i]->name, .arch = build.arch, .options = build.options});
         if (compiled)
           images[i] = std::move(compiled->image);
         else
           failures[i].emplace(compiled.takeError());
+        span.ms = spanClockMs() - span.beginMs;
       });
     pool.wait();
   }
@@ -75,7 +87,7 @@ llvm::Expected<std::vector<std::string>> buildKernels(llvm::ArrayRef<const codeg
     }
     llvm::consumeError(std::move(first));
     first = llvm::handleErrors(std::move(*failures[i]), [&](const KernelCompileError &e) -> llvm::Error {
-      std::string log = e.compilerLog().rtrim().str() + "\nits text is kept: " + keepSource(*kernels[i], build.dumpDir);
+      std::string log = e.compilerLog().rtrim().str() + "\nits text is kept: " + keepSource(*kernels[i]);
       return llvm::make_error<KernelCompileError>(e.kernel().str(), e.arch().str(), e.reason().str(), std::move(log));
     });
   }
@@ -83,6 +95,7 @@ llvm::Expected<std::vector<std::string>> buildKernels(llvm::ArrayRef<const codeg
   bool isCacheWritable = true;
   for (unsigned i : missing) {
     ++stats.compiled;
+    stats.spans.push_back(std::move(spans[i]));
     if (!build.cache || !isCacheWritable) continue;
     if (auto error = build.cache->put(kCubin, keyOf(*kernels[i], build), images[i])) {
       isCacheWritable = false; // said once

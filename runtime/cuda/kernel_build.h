@@ -18,7 +18,6 @@ struct KernelBuild {
   std::vector<std::string> options; // of NVRTC
   Cache *cache = nullptr;           // null: none
   unsigned threads = 0;             // 0: all of the machine's
-  std::string dumpDir;              // where NAME.cu goes; empty: nowhere, but for a kernel that does not compile
 };
 
 /// One image a kernel, in their order. Errors: KernelCompileError of the first kernel that does not compile, and where

@@ -181,6 +181,10 @@ llvm::Error Program::addFallback(Fallback fallback) {
   return llvm::Error::success();
 }
 
+double spanClockMs() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 llvm::Expected<std::unique_ptr<Program>> compile(std::unique_ptr<Module> fused, const Target &target,
                                                  CompileOptions options) {
   if (target.kind == DeviceKind::cpu) return compileForCpu(std::move(fused), target, std::move(options));

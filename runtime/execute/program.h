@@ -9,10 +9,11 @@
 // A Program is used by one thread at a time; compile() may be called from several.
 #pragma once
 #include "codegen/plan/cluster.h"
-#include "passes/memory/memory_plan.h"
+#include "runtime/execute/description.h"
 #include "runtime/execute/slice_bounds.h"
 #include "runtime/execute/tensor_view.h"
 #include <atomic>
+#include <functional>
 #include <map>
 
 namespace fusor::runtime {
@@ -33,7 +34,7 @@ struct CompileOptions {
   bool timeGemms = true; // cuBLASLt's algorithms are measured and the fastest kept; else the library's favourite
   bool graphs = true;    // a run is one CUDA graph where nothing runs on the host; else one launch a kernel
   std::string cacheDir;  // compiled kernels; empty: the default folder
-  std::string dumpDir;   // where kernels, plans and traces go; empty: nowhere
+  bool forDump = false;  // kernels have line numbers, and describe() their binaries
 };
 
 /// One step of a function's launch list.
@@ -51,6 +52,15 @@ struct Fallback {
   std::string reason; // "no kernel class takes arg_reduce over a leading dim"
 };
 
+/// A part of compiling, for a trace.
+struct CompileSpan {
+  std::string what, name;     // "lower", "@train_step"; "nvrtc", a kernel; "time a GEMM", a shape
+  unsigned thread = 0;        // 0: the one that called; others are numbered from 1
+  double beginMs = 0, ms = 0; // since some moment before
+};
+/// Now, as CompileSpan::beginMs counts.
+double spanClockMs();
+
 /// What compiling cost.
 struct CompileStats {
   unsigned compiled = 0, fromCache = 0; // kernels
@@ -58,12 +68,26 @@ struct CompileStats {
   unsigned timedGemms = 0;        // shapes whose algorithms were measured; 0 when all were known
   unsigned ownGemms = 0;          // products that the library does not have, or not in the sizes of a planned bucket
   std::vector<std::string> notes; // what the user should know: a cache that cannot be written, ...
+  std::vector<CompileSpan> spans;
 };
 
 struct StepTime {
   std::string name, kind; // of the kernel, as in KernelInfo; "copy"
   double ms = 0;
   double bytes = 0, flops = 0; // read and written once; of products. 0 for the later kernels of a step that has several
+};
+
+/// What a step read and wrote in one run: raw elements, one entry a buffer.
+struct StepContent {
+  unsigned step = 0; // number in Description::steps
+  std::vector<std::vector<char>> inputs, outputs;
+  std::vector<char> product; // of a library, which the step's kernels read in workspace 0; empty where there is none
+};
+/// Whom the contents of steps are handed to, in runs from now on. Such runs are slow.
+struct StepCapture {
+  std::function<bool(unsigned step)> wants;
+  std::function<llvm::Error(StepContent)> take;
+  explicit operator bool() const { return static_cast<bool>(take); }
 };
 
 /// Which algorithms of a library compute a program's products. Others round in another order: to go on with the same
@@ -100,9 +124,9 @@ public:
   virtual llvm::Error stage(llvm::StringRef function, llvm::MutableArrayRef<TensorView> inputs);
   /// Whether start() returns before the run is done; else it does all of it.
   virtual bool isDeferred() const { return false; }
-  /// How many runs a loop has at most on their way, and reads down to one when it is there: two start one right behind
+  /// How many runs a loop has at most on their way, and reads down to one when it is there: four start one right behind
   /// the other. The host's memory is cold when a step takes long, and it is the first launch that pays for it.
-  static constexpr unsigned kMostAhead = 3;
+  static constexpr unsigned kMostAhead = 5;
   /// Of `started` runs that are not read, how many a loop leaves so.
   size_t leftUnread(size_t started) const { return !isDeferred() ? 0 : started < kMostAhead ? started : 1; }
 
@@ -144,6 +168,10 @@ public:
   unsigned plansBuilt() const { return plansBuilt_; }
   /// Peak bytes of the largest bucket planned so far: its arena and all persistent values.
   int64_t peakBytes() const { return peakBytes_; }
+  /// What the launch list of a bucket is made of. Plans the bucket where it has not run yet.
+  virtual llvm::Expected<Description> describe(llvm::StringRef function, const ir::SymbolValues &symbols) = 0;
+  /// Hands on the contents of steps in the runs from now on; none for an empty one.
+  void captureSteps(StepCapture capture) { capture_ = std::move(capture); }
   /// Whether runs from now on keep the time of each step; at first CompileOptions::profile. Such runs are slower.
   void setProfiling(bool on) { options_.profile = on; }
   /// The steps of the last run that kept them.
@@ -169,6 +197,7 @@ protected:
   std::vector<SliceBound> sliceBounds_; // checked at every run whose sizes are new
   std::vector<Fallback> fallbacks_;
   std::vector<StepTime> times_;
+  StepCapture capture_;
   CompileStats compileStats_;
   unsigned plansBuilt_ = 0;
   int64_t peakBytes_ = 0;

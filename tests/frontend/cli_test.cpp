@@ -1,6 +1,6 @@
 // The command, run as a user runs it: exit codes, messages, JSON.
 #include "runtime/cache/cache.h"
-#include "tests/runtime/temporary_folder.h"
+#include "tests/frontend/command.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
@@ -11,42 +11,9 @@
 #include <fstream>
 #include <sys/wait.h>
 
+using namespace fusor::tests;
+
 namespace {
-
-struct Ran {
-  int exit = -1;
-  std::string out, err;
-};
-
-std::string contents(const std::string &path) {
-  auto file = llvm::MemoryBuffer::getFile(path, false, false);
-  return file ? (*file)->getBuffer().str() : "";
-}
-
-Ran fusor(const std::string &arguments, const std::string &before = "") {
-  TemporaryFolder folder;
-  std::string command = before + " " FUSOR_BINARY_DIR "/fusor " + arguments + " >" + folder.path("out") + " 2>" +
-                        folder.path("err") + " </dev/null";
-  int status = std::system(command.c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(folder.path("out")), contents(folder.path("err"))};
-}
-
-/// Every line of `text` as a JSON object; a failure for one that is not.
-std::vector<llvm::json::Object> objects(const std::string &text) {
-  std::vector<llvm::json::Object> result;
-  llvm::SmallVector<llvm::StringRef, 16> lines;
-  llvm::SplitString(text, lines, "\n");
-  for (llvm::StringRef line : lines) {
-    auto value = llvm::json::parse(line);
-    if (value && value->getAsObject())
-      result.push_back(*value->getAsObject());
-    else
-      ADD_FAILURE() << "no JSON object: " << line.str() << (value ? "" : llvm::toString(value.takeError()));
-  }
-  return result;
-}
-
-#define EXPECT_SAYS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
 constexpr const char *kTrain = "train --config tiny --batch 4 --device cpu ";
 
@@ -74,7 +41,7 @@ TEST(Cli, UsageErrorsAre64) {
            {"cache export", "error: `fusor cache export` needs a file"},
            {"cache stats F", "error: `fusor cache stats` takes no file"},
            {"opt config:tiny --print-after nothing", "error: --print-after: there is no pass called 'nothing'"}}) {
-    Ran ran = fusor(arguments);
+    Ran ran = runFusor(arguments);
     EXPECT_EQ(ran.exit, 64) << arguments << "\n" << ran.err;
     EXPECT_SAYS(ran.err, says);
     EXPECT_EQ(ran.out, "") << arguments;
@@ -82,37 +49,38 @@ TEST(Cli, UsageErrorsAre64) {
 }
 
 TEST(Cli, HelpAndVersionAre0) {
-  EXPECT_EQ(fusor("--help").exit, 0);
-  EXPECT_EQ(fusor("train --help").exit, 0);
-  EXPECT_SAYS(fusor("train --help").out, "--accumulate");
-  EXPECT_SAYS(fusor("--version").out, "fusor 0.1");
+  EXPECT_EQ(runFusor("--help").exit, 0);
+  EXPECT_EQ(runFusor("train --help").exit, 0);
+  EXPECT_SAYS(runFusor("train --help").out, "--accumulate");
+  EXPECT_SAYS(runFusor("--version").out, "fusor 0.1");
 }
 
 TEST(Cli, WrongInputIs1) {
   TemporaryFolder folder;
   std::ofstream(folder.path("bad.fir"))
       << "func @f(%x: f32[4]) -> f32[4] {\n  %y = add %x, %z : f32[4]\n  return %y\n}\n";
-  Ran ran = fusor("opt " + folder.path("bad.fir"));
+  Ran ran = runFusor("opt " + folder.path("bad.fir"));
   EXPECT_EQ(ran.exit, 1);
   EXPECT_SAYS(ran.err, "bad.fir:2:");
   EXPECT_SAYS(ran.err, ": error: ");
-  EXPECT_EQ(fusor("opt " + folder.path("absent.fir")).exit, 1);
-  EXPECT_SAYS(fusor("train --config absent").err, "error: there is no configuration 'absent'; there are tiny, small");
-  EXPECT_EQ(fusor("generate --checkpoint " + folder.path("none") + " --prompt 3").exit, 1);
-  EXPECT_SAYS(fusor("opt config:tiny --func nothing").err, "has no function @nothing");
+  EXPECT_EQ(runFusor("opt " + folder.path("absent.fir")).exit, 1);
+  EXPECT_SAYS(runFusor("train --config absent").err,
+              "error: there is no configuration 'absent'; there are tiny, small");
+  EXPECT_EQ(runFusor("generate --checkpoint " + folder.path("none") + " --prompt 3").exit, 1);
+  EXPECT_SAYS(runFusor("opt config:tiny --func nothing").err, "has no function @nothing");
 }
 
 TEST(Cli, ADeviceThatIsNotHereIs69) {
-  Ran ran = fusor("train --config tiny --device cuda:77");
+  Ran ran = runFusor("train --config tiny --device cuda:77");
   EXPECT_EQ(ran.exit, 69);
   EXPECT_SAYS(ran.err, "error: device 'cuda:77' is not here");
 }
 
 TEST(Cli, WhatCannotBeWrittenIs74) {
-  Ran ran = fusor(std::string(kTrain) + "--steps 1 --save /dev/null/folder");
+  Ran ran = runFusor(std::string(kTrain) + "--steps 1 --save /dev/null/folder");
   EXPECT_EQ(ran.exit, 74) << ran.err;
   EXPECT_SAYS(ran.err, "error: ");
-  EXPECT_EQ(fusor("opt config:tiny -o /dev/full").exit, 74);
+  EXPECT_EQ(runFusor("opt config:tiny -o /dev/full").exit, 74);
   int status = std::system(FUSOR_BINARY_DIR "/fusor ops >/dev/full 2>/dev/null");
   EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 74);
 }
@@ -121,7 +89,7 @@ TEST(Cli, AModelThatCannotFitIs75) {
   TemporaryFolder folder;
   std::ofstream(folder.path("huge.json"))
       << R"({"vocab":1000000000,"width":16384,"heads":16,"layers":1,"ffn":64,"context":32})";
-  Ran ran = fusor("train --device cpu --steps 1 --config " + folder.path("huge.json"));
+  Ran ran = runFusor("train --device cpu --steps 1 --config " + folder.path("huge.json"));
   EXPECT_EQ(ran.exit, 75) << ran.err;
   EXPECT_SAYS(ran.err, "error: ");
 }
@@ -132,7 +100,7 @@ TEST(Cli, BenchJsonHasTheFieldsOfTheContract) {
                             {"train --config tiny --batch 2", 1u},
                             {"attention --batch 1 --seq 16 --heads 2 --head-size 8", 2u},
                             {"infer --config tiny --batch 2", 1u}}) {
-    Ran ran = fusor(std::string("bench ") + what + " --device cpu --iters 2 --warmup 1 --precision f32,bf16 --json");
+    Ran ran = runFusor(std::string("bench ") + what + " --device cpu --iters 2 --warmup 1 --precision f32,bf16 --json");
     ASSERT_EQ(ran.exit, 0) << what << "\n" << ran.err;
     auto lines = objects(ran.out);
     ASSERT_EQ(lines.size(), 2 * rows) << what;
@@ -153,7 +121,7 @@ TEST(Cli, BenchJsonHasTheFieldsOfTheContract) {
 
 TEST(Cli, ProfileListsAStepsKernels) {
   for (const char *verb : {"train --steps 2", "bench train --iters 2 --warmup 1"}) {
-    Ran ran = fusor(std::string(verb) + " --config tiny --batch 2 --device cpu --precision f32 --json --profile");
+    Ran ran = runFusor(std::string(verb) + " --config tiny --batch 2 --device cpu --precision f32 --json --profile");
     ASSERT_EQ(ran.exit, 0) << ran.err;
     double percent = 0, count = 0, launches = 0, flops = 0;
     for (const auto &line : objects(ran.out)) {
@@ -177,29 +145,29 @@ TEST(Cli, CacheVerb) {
   for (const char *name : {"a", "b", "c"})
     llvm::cantFail(cache->put(*name == 'c' ? "gemm-plan" : "cubin",
                               ::fusor::runtime::CacheKeyBuilder().add("n", name).key(), name));
-  Ran stats = fusor("cache stats --json" + at);
+  Ran stats = runFusor("cache stats --json" + at);
   ASSERT_EQ(stats.exit, 0) << stats.err;
   auto line = objects(stats.out).at(0);
   EXPECT_EQ(line.getInteger("entries").getValueOr(0), 3);
   EXPECT_EQ(line.getObject("kinds")->getInteger("cubin").getValueOr(0), 2);
-  EXPECT_EQ(fusor("cache export " + file + at).exit, 0);
-  EXPECT_SAYS(fusor("cache clear" + at).out, "3 entries removed from ");
-  EXPECT_SAYS(fusor("cache stats" + at).out, ": 0 entries");
-  EXPECT_SAYS(fusor("cache import " + file + at).out, "3 entries read into ");
+  EXPECT_EQ(runFusor("cache export " + file + at).exit, 0);
+  EXPECT_SAYS(runFusor("cache clear" + at).out, "3 entries removed from ");
+  EXPECT_SAYS(runFusor("cache stats" + at).out, ": 0 entries");
+  EXPECT_SAYS(runFusor("cache import " + file + at).out, "3 entries read into ");
   std::error_code code;
   for (llvm::sys::fs::recursive_directory_iterator it(folder.path("cache") + "/v1/gemm-plan", code), end;
        it != end && !code; it.increment(code))
     if (!llvm::sys::fs::is_directory(it->path())) std::ofstream(it->path()) << "damaged";
-  Ran verify = fusor("cache verify" + at);
+  Ran verify = runFusor("cache verify" + at);
   EXPECT_EQ(verify.exit, 0);
   EXPECT_SAYS(verify.err, "note: cache: removed ");
   EXPECT_SAYS(verify.out, "2 entries are sound, 1 damaged ones removed");
-  EXPECT_EQ(fusor("cache export /dev/full" + at).exit, 74);
+  EXPECT_EQ(runFusor("cache export /dev/full" + at).exit, 74);
 }
 
 TEST(Cli, EmitWritesKernelsThatIncludeNothing) {
   TemporaryFolder folder;
-  Ran ran = fusor("emit config:tiny --precision bf16 --out " + folder.path("k"));
+  Ran ran = runFusor("emit config:tiny --precision bf16 --out " + folder.path("k"));
   ASSERT_EQ(ran.exit, 0) << ran.err;
   std::error_code code;
   int kernels = 0;
@@ -211,17 +179,17 @@ TEST(Cli, EmitWritesKernelsThatIncludeNothing) {
     ++kernels;
   }
   EXPECT_GT(kernels, 20);
-  EXPECT_EQ(fusor("emit config:tiny --arch hopper --out " + folder.path("k")).exit, 64);
+  EXPECT_EQ(runFusor("emit config:tiny --arch hopper --out " + folder.path("k")).exit, 64);
 }
 
 TEST(Cli, FuzzAgrees) {
-  Ran ran = fusor("fuzz --seconds 1 --seed 1000 --json");
+  Ran ran = runFusor("fuzz --seconds 1 --seed 1000 --json");
   EXPECT_EQ(ran.exit, 0) << ran.err << ran.out;
   EXPECT_GT(*objects(ran.out).at(0).getInteger("graphs"), 3);
 }
 
 TEST(Cli, TrainJsonHasTheFieldsOfTheContract) {
-  Ran ran = fusor(std::string(kTrain) + "--steps 3 --json");
+  Ran ran = runFusor(std::string(kTrain) + "--steps 3 --json");
   ASSERT_EQ(ran.exit, 0) << ran.err;
   auto lines = objects(ran.out);
   ASSERT_EQ(lines.size(), 4u);
@@ -240,11 +208,11 @@ TEST(Cli, TrainJsonHasTheFieldsOfTheContract) {
 }
 
 TEST(Cli, TrainSaysTheFinalLoss) {
-  Ran ran = fusor(std::string(kTrain) + "--steps 2");
+  Ran ran = runFusor(std::string(kTrain) + "--steps 2");
   EXPECT_EQ(ran.exit, 0);
   EXPECT_SAYS(ran.out, "\nfinal loss 4.");
   EXPECT_SAYS(ran.out, "step    1/2  loss 4.");
-  Ran quiet = fusor(std::string(kTrain) + "--steps 2 --quiet");
+  Ran quiet = runFusor(std::string(kTrain) + "--steps 2 --quiet");
   EXPECT_EQ(quiet.out.find("step "), std::string::npos) << quiet.out;
   EXPECT_SAYS(quiet.out, "final loss 4.");
 }
@@ -252,68 +220,68 @@ TEST(Cli, TrainSaysTheFinalLoss) {
 TEST(Cli, TrainResumeGenerate) {
   TemporaryFolder folder;
   std::string save = " --save " + folder.path("c");
-  ASSERT_EQ(fusor(std::string(kTrain) + "--steps 2 --seed 9 --lr 0.002" + save).exit, 0);
-  Ran resumed = fusor("train --device cpu --resume " + folder.path("c") + save + " --steps 4 --json");
+  ASSERT_EQ(runFusor(std::string(kTrain) + "--steps 2 --seed 9 --lr 0.002" + save).exit, 0);
+  Ran resumed = runFusor("train --device cpu --resume " + folder.path("c") + save + " --steps 4 --json");
   ASSERT_EQ(resumed.exit, 0) << resumed.err;
-  Ran whole = fusor(std::string(kTrain) + "--steps 4 --seed 9 --lr 0.002 --json");
+  Ran whole = runFusor(std::string(kTrain) + "--steps 4 --seed 9 --lr 0.002 --json");
   auto a = objects(resumed.out), b = objects(whole.out);
   ASSERT_EQ(a.size(), 3u);
   for (int i = 0; i < 2; ++i) EXPECT_EQ(*a[i].getNumber("loss"), *b[i + 2].getNumber("loss"));
-  EXPECT_EQ(fusor("train --resume " + folder.path("c") + " --config small --steps 9").exit, 1);
+  EXPECT_EQ(runFusor("train --resume " + folder.path("c") + " --config small --steps 9").exit, 1);
 
-  Ran generated = fusor("generate --checkpoint " + folder.path("c") + " --prompt '3 5 7' --new-tokens 6 --json");
+  Ran generated = runFusor("generate --checkpoint " + folder.path("c") + " --prompt '3 5 7' --new-tokens 6 --json");
   ASSERT_EQ(generated.exit, 0) << generated.err;
   auto tokens = objects(generated.out);
   ASSERT_EQ(tokens.size(), 1u);
   EXPECT_EQ(tokens[0].getArray("tokens")->size(), 6u);
-  Ran longer = fusor("generate --checkpoint " + folder.path("c") + " --prompt '3 5 7' --new-tokens 20 --json");
+  Ran longer = runFusor("generate --checkpoint " + folder.path("c") + " --prompt '3 5 7' --new-tokens 20 --json");
   auto more = objects(longer.out);
   ASSERT_EQ(more.size(), 1u);
   EXPECT_EQ(*tokens[0].getInteger("plans"), *more[0].getInteger("plans")) << "more tokens plan nothing new";
-  Ran uncached = fusor("generate --checkpoint " + folder.path("c") +
-                       " --prompt '3 5 7' --new-tokens 40 --json --precision f32 --no-kv-cache");
-  Ran cached =
-      fusor("generate --checkpoint " + folder.path("c") + " --prompt '3 5 7' --new-tokens 40 --json --precision f32");
+  Ran uncached = runFusor("generate --checkpoint " + folder.path("c") +
+                          " --prompt '3 5 7' --new-tokens 40 --json --precision f32 --no-kv-cache");
+  Ran cached = runFusor("generate --checkpoint " + folder.path("c") +
+                        " --prompt '3 5 7' --new-tokens 40 --json --precision f32");
   ASSERT_EQ(uncached.exit, 0) << uncached.err;
   auto without = objects(uncached.out), with = objects(cached.out);
   EXPECT_EQ(*without[0].getArray("tokens"), *with[0].getArray("tokens"));
   EXPECT_EQ(with[0].getArray("tokens")->size(), 30u); // context 32: the last one comes from a full context
   EXPECT_GT(*without[0].getNumber("tokens_per_s"), 0);
   EXPECT_EQ(*without[0].getInteger("plans"), 1);
-  Ran plain = fusor("generate --quiet --checkpoint " + folder.path("c") + " --prompt '3 5 7' --new-tokens 6");
+  Ran plain = runFusor("generate --quiet --checkpoint " + folder.path("c") + " --prompt '3 5 7' --new-tokens 6");
   EXPECT_EQ(llvm::StringRef(plain.out).rtrim().count(' '), 5u) << plain.out;
-  EXPECT_EQ(fusor("generate --checkpoint " + folder.path("c") + " --prompt '3 x'").exit, 64);
-  EXPECT_EQ(fusor("generate --checkpoint " + folder.path("c") + " --prompt '3 96'").exit, 1);
-  EXPECT_EQ(fusor("generate --checkpoint " + folder.path("c") + " --text hello").exit, 1);
+  EXPECT_EQ(runFusor("generate --checkpoint " + folder.path("c") + " --prompt '3 x'").exit, 64);
+  EXPECT_EQ(runFusor("generate --checkpoint " + folder.path("c") + " --prompt '3 96'").exit, 1);
+  EXPECT_EQ(runFusor("generate --checkpoint " + folder.path("c") + " --text hello").exit, 1);
 }
 
 TEST(Cli, WeightsInFp8AreSmallerAndMakeACheckpoint) {
   TemporaryFolder folder;
   std::string wide = folder.path("c"), narrow = folder.path("d");
-  ASSERT_EQ(fusor(std::string(kTrain) + "--steps 2 --save " + wide).exit, 0);
-  Ran ran = fusor("generate --device cpu --checkpoint " + wide + " --weights fp8 --save " + narrow);
+  ASSERT_EQ(runFusor(std::string(kTrain) + "--steps 2 --save " + wide).exit, 0);
+  Ran ran = runFusor("generate --device cpu --checkpoint " + wide + " --weights fp8 --save " + narrow);
   EXPECT_EQ(ran.exit, 0) << ran.err;
   EXPECT_SAYS(ran.out, "weights of linear layers: 96.0 KiB in FP8, 0.50 of the 192 KiB in bf16");
   EXPECT_SAYS(ran.out, "checkpoint with these weights in " + narrow);
   std::string asked = " --device cpu --prompt '3 5 7' --new-tokens 6 --weights fp8 --json --checkpoint ";
-  Ran first = fusor("generate" + asked + wide), second = fusor("generate" + asked + narrow);
+  Ran first = runFusor("generate" + asked + wide), second = runFusor("generate" + asked + narrow);
   ASSERT_EQ(second.exit, 0) << second.err;
   auto one = objects(first.out), two = objects(second.out);
   EXPECT_EQ(*one[0].getArray("tokens"), *two[0].getArray("tokens"));
   EXPECT_LE(*two[0].getNumber("weight_bytes"), 0.55 * *two[0].getNumber("weight_bytes_bf16"));
-  EXPECT_EQ(fusor(std::string(kTrain) + "--steps 1 --init " + narrow + "/model.safetensors").exit, 0);
-  EXPECT_SAYS(fusor("explain config:tiny --pipeline infer --precision bf16 --weights fp8 --rule fp8-weights").out,
+  EXPECT_EQ(runFusor(std::string(kTrain) + "--steps 1 --init " + narrow + "/model.safetensors").exit, 0);
+  EXPECT_SAYS(runFusor("explain config:tiny --pipeline infer --precision bf16 --weights fp8 --rule fp8-weights").out,
               "'head.weight': a head keeps its weight");
 }
 
 TEST(Cli, Fp8RunsSayScalesProductsAndLosses) {
-  Ran ran = fusor(std::string(kTrain) + "--precision fp8 --steps 2 --fp8-stats");
+  Ran ran = runFusor(std::string(kTrain) + "--precision fp8 --steps 2 --fp8-stats");
   ASSERT_EQ(ran.exit, 0) << ran.err;
   for (const char *part : {"blocks.0.qkv.input           scale ", ", newest amaxes 0 ", "GEMMs of a step: 0 in bf16, ",
                            "24 in fp8", "blocks.1.fc2.grad_output     clipped 0.000 %, underflow "})
     EXPECT_SAYS(ran.out, part);
-  ran =
-      fusor(std::string(kTrain) + "--precision fp8 --steps 1 --fp8-stats --fp8-calibrate --fp8-skip-non-finite --json");
+  ran = runFusor(std::string(kTrain) +
+                 "--precision fp8 --steps 1 --fp8-stats --fp8-calibrate --fp8-skip-non-finite --json");
   ASSERT_EQ(ran.exit, 0) << ran.err;
   EXPECT_SAYS(ran.err, "note: FP8 scales measured on the data of step 1, in bf16");
   llvm::json::Object last = objects(ran.out).back();
@@ -322,7 +290,7 @@ TEST(Cli, Fp8RunsSayScalesProductsAndLosses) {
   EXPECT_TRUE(last.getObject("fp8_stats")->getObject("blocks.0.qkv.input")->getNumber("underflow"));
   EXPECT_EQ(last.getObject("fp8")->size(), 3u);
   EXPECT_EQ(last.getObject("fp8")->getObject("blocks.0.qkv.weight")->getArray("amax_history")->size(), 16u);
-  ran = fusor("explain config:tiny --precision fp8 --fp8-select auto --device cpu --rule fp8");
+  ran = runFusor("explain config:tiny --precision fp8 --fp8-select auto --device cpu --rule fp8");
   ASSERT_EQ(ran.exit, 0) << ran.err;
   EXPECT_SAYS(ran.err, "note: --fp8-select auto: cpu only emulates FP8");
   EXPECT_SAYS(ran.out, "fp8: 'blocks.0.qkv': cpu only emulates FP8, which is never faster");
@@ -334,7 +302,7 @@ TEST(Cli, DemoTrainsInBf16AndFp8) {
   GTEST_SKIP() << "400 steps of `small` take minutes here, and other tests train both";
 #endif
 #endif
-  Ran ran = fusor("demo --device cpu");
+  Ran ran = runFusor("demo --device cpu");
   ASSERT_EQ(ran.exit, 0) << ran.err;
   for (const char *part :
        {"final loss ", " (bf16 ", "after 200 steps: loss ", "generated in bf16  ", "generated in FP8 "})
@@ -343,7 +311,7 @@ TEST(Cli, DemoTrainsInBf16AndFp8) {
 
 TEST(Cli, CheckRunsEachKernelBesideItsBody) {
   for (const char *precision : {"f32", "bf16"}) {
-    Ran ran = fusor(std::string(kTrain) + "--steps 2 --check --precision " + precision);
+    Ran ran = runFusor(std::string(kTrain) + "--steps 2 --check --precision " + precision);
     EXPECT_EQ(ran.exit, 0) << precision << ": " << ran.err;
     EXPECT_SAYS(ran.out, "final loss ");
   }
@@ -351,8 +319,8 @@ TEST(Cli, CheckRunsEachKernelBesideItsBody) {
 
 TEST(Cli, InterruptedIs130AfterSaving) {
   TemporaryFolder folder;
-  Ran ran = fusor(std::string(kTrain) + "--steps 1000000 --json --save " + folder.path("c"),
-                  "timeout --foreground --preserve-status -s INT 1");
+  Ran ran = runFusor(std::string(kTrain) + "--steps 1000000 --json --save " + folder.path("c"),
+                     "timeout --foreground --preserve-status -s INT 1");
   EXPECT_EQ(ran.exit, 130) << ran.err;
   EXPECT_SAYS(ran.err, "warning: interrupted after step ");
   auto lines = objects(ran.out);
@@ -365,22 +333,22 @@ TEST(Cli, InterruptedIs130AfterSaving) {
 
 TEST(Cli, OptPrintsModulesThatReadBack) {
   TemporaryFolder folder;
-  ASSERT_EQ(fusor("opt config:tiny --passes gradient,optimizer -o " + folder.path("a.fir")).exit, 0);
+  ASSERT_EQ(runFusor("opt config:tiny --passes gradient,optimizer -o " + folder.path("a.fir")).exit, 0);
   EXPECT_SAYS(contents(folder.path("a.fir")), "func @train_step(");
-  Ran again = fusor("opt " + folder.path("a.fir"));
+  Ran again = runFusor("opt " + folder.path("a.fir"));
   EXPECT_EQ(again.exit, 0) << again.err;
   EXPECT_EQ(again.out, contents(folder.path("a.fir")));
-  Ran fused = fusor("opt config:tiny --precision bf16");
+  Ran fused = runFusor("opt config:tiny --precision bf16");
   EXPECT_EQ(fused.exit, 0) << fused.err;
   EXPECT_SAYS(fused.out, "fusion @");
   EXPECT_SAYS(fused.out, "bf16[");
-  Ran printed = fusor("opt config:tiny --passes gradient --print-after gradient --quiet");
+  Ran printed = runFusor("opt config:tiny --passes gradient --print-after gradient --quiet");
   EXPECT_SAYS(printed.out, "// after gradient");
-  EXPECT_EQ(fusor("opt config:tiny --passes absent").exit, 1);
+  EXPECT_EQ(runFusor("opt config:tiny --passes absent").exit, 1);
 }
 
 TEST(Cli, ExplainGivesReasons) {
-  Ran ran = fusor("explain config:tiny --precision bf16 --json");
+  Ran ran = runFusor("explain config:tiny --precision bf16 --json");
   ASSERT_EQ(ran.exit, 0) << ran.err;
   bool head = false;
   for (const auto &line : objects(ran.out)) {
@@ -402,43 +370,21 @@ TEST(Cli, RunReadsAndWritesNpyFiles) {
   npy.append(reinterpret_cast<char *>(x), sizeof(x));
   std::ofstream(folder.path("input_0_x.npy")) << npy;
   std::string run = "run " + folder.path("m.fir") + " --device cpu ";
-  Ran ran = fusor(run + "--inputs " + folder.path("") + " --outputs " + folder.path("out"));
+  Ran ran = runFusor(run + "--inputs " + folder.path("") + " --outputs " + folder.path("out"));
   ASSERT_EQ(ran.exit, 0) << ran.err;
   std::string written = contents(folder.path("out/output_0_y.npy"));
   ASSERT_GT(written.size(), 12u);
   float last = 0;
   std::memcpy(&last, written.data() + written.size() - 4, 4);
   EXPECT_EQ(last, 9);
-  EXPECT_EQ(fusor(run + "--input x=" + folder.path("input_0_x.npy") + " --expect " + folder.path("out")).exit, 0);
+  EXPECT_EQ(runFusor(run + "--input x=" + folder.path("input_0_x.npy") + " --expect " + folder.path("out")).exit, 0);
   std::ofstream(folder.path("out/output_0_y.npy")) << npy; // 1, 2, 3 instead of 1, 4, 9
-  Ran differs = fusor(run + "--inputs " + folder.path("") + " --expect " + folder.path("out"));
+  Ran differs = runFusor(run + "--inputs " + folder.path("") + " --expect " + folder.path("out"));
   EXPECT_EQ(differs.exit, 1);
   EXPECT_SAYS(differs.err, "2 of 3 elements differ");
-  Ran missing = fusor(run);
+  Ran missing = runFusor(run);
   EXPECT_EQ(missing.exit, 1);
   EXPECT_SAYS(missing.err, "input 'x' (f32[N]) is missing");
-}
-
-TEST(Cli, DumpHasAModuleAPassAndTheReasons) {
-  TemporaryFolder folder;
-  ASSERT_EQ(fusor(std::string(kTrain) + "--steps 1 --dump " + folder.path("d")).exit, 0);
-  auto fusions = llvm::json::parse(contents(folder.path("d/fusions.json")));
-  ASSERT_TRUE(bool(fusions));
-  EXPECT_FALSE(fusions->getAsArray()->empty());
-  std::error_code code;
-  int modules = 0;
-  for (llvm::sys::fs::directory_iterator it(folder.path("d/modules"), code), end; it != end && !code;
-       it.increment(code))
-    ++modules;
-  EXPECT_GE(modules, 4);
-  for (const char *file : {"d/plan.json", "d/gemms.json", "d/trace.json"}) {
-    auto json = llvm::json::parse(contents(folder.path(file)));
-    EXPECT_TRUE(bool(json)) << file << ": " << (json ? "" : llvm::toString(json.takeError()));
-  }
-  auto gemms = llvm::json::parse(contents(folder.path("d/gemms.json")));
-  EXPECT_EQ(gemms->getAsArray()->size(), 27u);
-  auto trace = llvm::json::parse(contents(folder.path("d/trace.json")));
-  EXPECT_GT(trace->getAsObject()->getArray("traceEvents")->size(), 20u);
 }
 
 } // namespace

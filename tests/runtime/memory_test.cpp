@@ -197,7 +197,31 @@ func @main(%x: f32[64]) -> f32[64] {
   MemoryPlan plan = planOrFail(*module->function("main"), {}, {});
   EXPECT_NE(plan.text().find("@main: peak 512 bytes = arena 256 + persistent 256"), std::string::npos) << plan.text();
   EXPECT_NE(plan.text().find("%big"), std::string::npos);
-  EXPECT_NE(plan.json().find("\"name\":\"big\""), std::string::npos) << plan.json();
+  std::string json = plan.json(ir::ValueNames(module->function("main")->block()));
+  EXPECT_NE(json.find("\"name\":\"%big\""), std::string::npos) << json;
+}
+
+// Each buffer says why it is where it is, and why it took over no other's place.
+TEST(MemoryPlan, JsonSaysWhy) {
+  auto module = test::parseOrFail(R"(
+param @w : f32[64]
+func @main(%x: f32[64]) -> f32[64], f32[64] {
+  %a = add %x, @w
+  %b = exp %a
+  %c = mul %a, %b
+  %d = exp %c
+  %e = neg %d
+  return %d, %e
+})");
+  MemoryPlan plan = planOrFail(*module->function("main"), {}, {});
+  std::string json = plan.json(ir::ValueNames(module->function("main")->block()));
+  for (const char *why : {"the caller's input", "a persistent value has a buffer of its own",
+                          "computed where the caller wants it", "not in place: no operand in the arena is as large",
+                          "not in place: %a is read later, by op 2",
+                          "not in place: %a is read at other places than the result is written"})
+    EXPECT_NE(json.find(why), std::string::npos) << why << "\n" << json;
+  // a and b are alive together, then a, b and c; nothing of the arena is at the end.
+  EXPECT_EQ(plan.liveBytes, (std::vector<int64_t>{256, 512, 768, 256, 0, 0}));
 }
 
 } // namespace

@@ -203,6 +203,9 @@ DriverFunctions FakeGpu::functions() const {
     return 0;
   };
   f.functionSetAttribute = [](CudaFunctionHandle, int, int) { return 0; };
+  f.functionGetAttribute = [](int *value, int attribute, CudaFunctionHandle) {
+    return *value = attribute == 4 ? 40 : 0, 0; // 40 registers, no local and no static shared memory
+  };
   f.launchKernel = launchKernel;
   f.streamCreate = [](CudaStreamHandle *stream, unsigned) {
     return ++current->openHandles, *stream = new CUstream_st, 0;
