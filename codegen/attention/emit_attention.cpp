@@ -27,7 +27,8 @@ public:
     KernelBuilder k(body_, set_);
     std::string lse = forwardViews(k, "attention_simt.cuh");
     k.code().raw("// the weights meet v unrounded: the IR has no rounding there");
-    k.code().line("attentionForward<{0}, false>(q_view, k_view, v_view, y_view, {1}, shape);", plan_.headSize, lse);
+    k.code().line("attentionForward<{0}, false>(q_view, k_view, v_view, y_view, {1}, shape{2});", plan_.headSize, lse,
+                  bias(k));
     k.finish({heads(plan_.heads) * Count::ceilDiv(plan_.tq, forwardQueries(plan_.headSize)), 128,
               "online softmax on CUDA cores: " + whyNoTensorCores_});
   }
@@ -35,7 +36,8 @@ public:
   void forwardMma() {
     KernelBuilder k(body_, set_);
     std::string lse = forwardViews(k, "attention_mma.cuh");
-    k.code().line("attentionForwardMma<{0}>(q_view, k_view, v_view, y_view, {1}, shape);", plan_.headSize, lse);
+    k.code().line("attentionForwardMma<{0}>(q_view, k_view, v_view, y_view, {1}, shape{2});", plan_.headSize, lse,
+                  bias(k));
     k.finish({.grid = heads(plan_.heads) * Count::ceilDiv(plan_.tq, 64),
               .block = 128,
               .note = "online softmax on tensor cores, 64 queries by 64 keys",
@@ -149,6 +151,20 @@ private:
                    "strides of batch, token, head");
   }
 
+  /// The last argument of a forward kernel, after the lines that make it; "" where scores stay as they are.
+  std::string bias(KernelBuilder &k) {
+    if (!plan_.bias && !plan_.hidden) return "";
+    std::string pointer = plan_.bias ? k.input(plan_.bias->index) : "nullptr", strides;
+    if (plan_.bias && !plan_.bias->offset.is(0)) pointer += " + " + k.dim(plan_.bias->offset);
+    for (unsigned i = 0; i < 4; ++i) strides += ", " + (plan_.bias ? k.dim(plan_.bias->strides[i]) : std::string("0"));
+    k.code().noted(llvm::formatv("const AttentionBias bias_view = {{{0}{1},", pointer, strides).str(),
+                   "strides of batch, head, query, key");
+    k.code().noted(
+        llvm::formatv("  {0}, {1}};", plan_.hidden ? "true" : "false", floatLiteral(plan_.hidden.value_or(0))).str(),
+        "whether later keys have a score, and which");
+    return ", bias_view";
+  }
+
   void shape(KernelBuilder &k) {
     std::string mask = plan_.keyMask ? "(const u8 *)" + k.input(*plan_.keyMask) : "nullptr";
     std::string length =
@@ -158,8 +174,8 @@ private:
                        .str(),
                    "batch, heads, key heads, queries, keys");
     k.code().noted(llvm::formatv("  {0}, {1}, {2}, {3}, {4}};", floatLiteral(plan_.scale),
-                                 plan_.causal ? "true" : "false", plan_.window > 0 ? plan_.window - 1 : -1, mask,
-                                 length)
+                                 plan_.causal && !plan_.hidden ? "true" : "false",
+                                 plan_.window > 0 ? plan_.window - 1 : -1, mask, length)
                        .str(),
                    "scale, causal, keys to the left (-1: all), mask, length");
   }

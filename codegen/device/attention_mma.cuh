@@ -1,11 +1,11 @@
 // needs: types.cuh math.cuh mma_sm80.cuh attention_shape.cuh
 // Attention forward on tensor cores (sm_80 and later): out = softmax(scale * q·kᵀ) · v, the online softmax of
-// attention_simt.cuh. For bf16 and f16, head sizes that are multiples of 8 up to 128, scale > 0, rows of 16-byte
-// groups.
+// attention_simt.cuh, with a bias as there. For bf16 and f16, head sizes that are multiples of 8 up to 128, scale > 0,
+// rows of 16-byte groups.
 //
 //   block = 128, grid.x = batch * queryHeads * ceil(queries / 64)
 //   dynamic shared memory = AttentionMmaForward<D, T>::kSharedBytes        46 KB at D = 64, 87 KB at 128
-//   attentionForwardMma<D>(q, k, v, out, logSumExp, shape);
+//   attentionForwardMma<D>(q, k, v, out, logSumExp, shape[, bias]);
 //   logSumExp: [batch][queryHeads][queries] = log(sum(exp(scores))), -Inf for a row that sees nothing; may be null
 //
 // Four warps have 16 queries each and walk over the keys in tiles of 64; while one tile is worked on, the next is
@@ -43,10 +43,11 @@ template <int kHeadSize, class T> struct AttentionMmaForward {
   static constexpr int kWidth = Tile::kWidth;
   static constexpr int kSharedBytes = 5 * sizeof(Tile); // q, then k and v twice
 
-  u32 query[kWidth / 16][4];  // left operand
-  float sums[kWidth / 8][4];  // unnormalised output
-  float largest[2], total[2]; // of rows group and group + 8: running maximum of q·k; this lane's part of the normaliser
-  int low[2], high[2];        // the keys that these rows may see, but for the mask
+  u32 query[kWidth / 16][4]; // left operand
+  float sums[kWidth / 8][4]; // unnormalised output
+  float largest[2];          // of rows group and group + 8: the running maximum of scores,
+  float total[2];            // this lane's part of the normaliser,
+  int low[2], high[2];       // and the keys that may be seen, but for the mask
 
   __device__ AttentionMmaForward(const AttentionSight &sight, i64 firstRow) {
 #pragma unroll
@@ -59,9 +60,11 @@ template <int kHeadSize, class T> struct AttentionMmaForward {
   }
 
   // Keys firstKey .. firstKey + 63. kEdge: some key is not seen by some row; `steps`: no row of this warp sees keys
-  // beyond firstKey + 16 * steps. scale: of the scores, in powers of two.
-  template <bool kEdge>
-  __device__ void addKeys(const Tile &k, const Tile &v, int firstKey, int steps, const u8 *mask, float scale) {
+  // beyond firstKey + 16 * steps. scale: of the scores, in powers of two. withBias(r, key, score): the score of row
+  // group + 8 * r with its bias.
+  template <bool kEdge, bool kBias, class BiasOf>
+  __device__ void addKeys(const Tile &k, const Tile &v, int firstKey, int steps, const u8 *mask, float scale,
+                          const BiasOf &withBias) {
     float scores[kKeys / 8][4]; // then weights
     clear(scores);
     constexpr int kDepth = kWidth / 16, kProducts = kKeys / 16 * kDepth;
@@ -81,8 +84,15 @@ template <int kHeadSize, class T> struct AttentionMmaForward {
         for (int i = 0; i < 4; ++i) {
           const int key = firstKey + n * 8 + threadIdx.x % 4 * 2 + i % 2;
           const bool seen = key >= low[i / 2] && key < high[i / 2] && (!mask || mask[key] != 0);
+          if (kBias && seen) scores[n][i] = withBias(i / 2, key, scores[n][i]);
           if (!seen) scores[n][i] = -bitsToFloat(0x7f800000u);
         }
+    } else if (kBias) {
+#pragma unroll
+      for (int n = 0; n < kKeys / 8; ++n)
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          scores[n][i] = withBias(i / 2, firstKey + n * 8 + threadIdx.x % 4 * 2 + i % 2, scores[n][i]);
     }
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -120,9 +130,10 @@ template <int kHeadSize, class T> struct AttentionMmaForward {
   }
 };
 
-template <int kHeadSize, class T>
+template <int kHeadSize, class T, class Bias = NoAttentionBias>
 __device__ inline void attentionForwardMma(HeadView<const T> q, HeadView<const T> k, HeadView<const T> v,
-                                           HeadView<T> out, float *logSumExp, const AttentionShape &shape) {
+                                           HeadView<T> out, float *logSumExp, const AttentionShape &shape,
+                                           const Bias &bias = Bias()) {
   typedef AttentionMmaForward<kHeadSize, T> Warp;
   typedef typename Warp::Tile Tile;
   extern __shared__ __align__(16) u8 attentionMemory[];
@@ -149,7 +160,15 @@ __device__ inline void attentionForwardMma(HeadView<const T> q, HeadView<const T
   };
   const int start = first.low / 64 * 64;
   fetch(start, 0);
-  const float scale = shape.scale * 1.4426950408889634f; // exp(x) = 2^(x / ln 2)
+  // Scores are q·k, or with a bias scale * q·k + bias. A bias of the lowest number must not become -Inf in powers of
+  // two.
+  const float unit = Bias::kThere ? 1.0f : shape.scale, scale = unit * 1.4426950408889634f; // exp(x) = 2^(x / ln 2)
+  const auto withBias = [&](int r, int key, float score) {
+    const int row = firstQuery + warpRow + lane / 4 + 8 * r;
+    const float sum =
+        bias.scored(sight, block.batch, block.head, row < queries ? row : queries - 1, key, score * shape.scale);
+    return sum == -bitsToFloat(0x7f800000u) ? sum : fmaxf(sum, -2e38f);
+  };
   int stage = 0;
   for (int firstKey = start; firstKey < last.high; firstKey += 64, stage ^= 1) {
     waitForCopies<0>();
@@ -158,10 +177,11 @@ __device__ inline void attentionForwardMma(HeadView<const T> q, HeadView<const T
     fetch(firstKey + 64, stage ^ 1);
     const bool all = !sight.mask && firstKey >= last.low && firstKey + 64 <= first.high;
     if (all)
-      warp.template addKeys<false>(keyTiles[stage], valueTiles[stage], firstKey, 4, sight.mask, scale);
+      warp.template addKeys<false, Bias::kThere>(keyTiles[stage], valueTiles[stage], firstKey, 4, sight.mask, scale,
+                                                 withBias);
     else
-      warp.template addKeys<true>(keyTiles[stage], valueTiles[stage], firstKey, (warpEnd - firstKey + 15) / 16,
-                                  sight.mask, scale);
+      warp.template addKeys<true, Bias::kThere>(keyTiles[stage], valueTiles[stage], firstKey,
+                                                (warpEnd - firstKey + 15) / 16, sight.mask, scale, withBias);
   }
   waitForCopies<0>();
   if (start >= last.high) __syncthreads(); // no key is seen: q must not arrive behind the store
@@ -181,6 +201,6 @@ __device__ inline void attentionForwardMma(HeadView<const T> q, HeadView<const T
     const int query = firstQuery + warpRow + lane / 4 + 8 * r;
     if (query < queries)
       logSumExp[((i64)block.batch * shape.queryHeads + block.head) * queries + query] =
-          warp.largest[r] * shape.scale + logf(warp.total[r]);
+          warp.largest[r] * unit + logf(warp.total[r]);
   }
 }

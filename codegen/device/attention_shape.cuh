@@ -66,6 +66,24 @@ struct AttentionSight { // the rule above for one batch entry
   }
 };
 
+// What is done to scaled scores, in f32: those of keys behind a query's position become a number, a bias is added. 0 is
+// the stride of a dim that the bias is repeated along.
+struct AttentionBias {
+  static constexpr bool kThere = true;
+  const float *data; // null: nothing is added
+  i64 batchStride, headStride, queryStride, keyStride;
+  bool fillsLater;
+  float later;
+  __device__ float scored(const AttentionSight &sight, i64 batch, i64 head, i64 query, i64 key, float score) const {
+    if (fillsLater && key > query + sight.offset) score = later;
+    return data ? score + data[batch * batchStride + head * headStride + query * queryStride + key * keyStride] : score;
+  }
+};
+struct NoAttentionBias {
+  static constexpr bool kThere = false;
+  __device__ float scored(const AttentionSight &, i64, i64, i64, i64, float score) const { return score; }
+};
+
 // kRows rows of kHeadSize elements as f32 in shared memory, in groups of four. Padding elements are zero, and so are
 // rows that do not exist. An odd pitch of groups: lanes that read different rows meet no bank conflict.
 template <int kRows, int kHeadSize> struct RowTile {

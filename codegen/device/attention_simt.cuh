@@ -1,11 +1,11 @@
 // needs: types.cuh vector.cuh attention_shape.cuh
 // Attention forward on CUDA cores: out = softmax(scale * q·kᵀ) · v without the score matrix in memory. Online softmax:
 // a block keeps kQueries rows and walks over the keys; when the running maximum of a row grows, what is summed so far
-// is scaled down. f32 throughout; with kRoundP the weights exp(s - running maximum) are rounded to T before they meet v
-// (the normaliser sums them unrounded).
+// is scaled down. A bias, where there is one, is added to the scaled scores. f32 throughout; with kRoundP the weights
+// exp(s - running maximum) are rounded to T before they meet v (the normaliser sums them unrounded).
 //
 //   block = AttentionTile<D>::kThreads, grid.x = batch * queryHeads * ceil(queries / AttentionTile<D>::kQueries)
-//   attentionForward<D>(q, k, v, out, logSumExp, shape);
+//   attentionForward<D>(q, k, v, out, logSumExp, shape[, bias]);
 //   logSumExp: [batch][queryHeads][queries] = log(sum(exp(scores))), -Inf for a row that sees nothing; may be null
 //
 // Deterministic: a row's sums run over the keys in ascending order. 33 to 37 KB of shared memory.
@@ -19,9 +19,9 @@ template <int kHeadSize> struct AttentionTile {
   static constexpr int kKeys = kHeadSize <= 128 ? 32 : 16;
 };
 
-template <int kHeadSize, bool kRoundP = true, class T>
+template <int kHeadSize, bool kRoundP = true, class T, class Bias = NoAttentionBias>
 __device__ inline void attentionForward(HeadView<const T> q, HeadView<const T> k, HeadView<const T> v, HeadView<T> out,
-                                        float *logSumExp, const AttentionShape &shape) {
+                                        float *logSumExp, const AttentionShape &shape, const Bias &bias = Bias()) {
   typedef AttentionTile<kHeadSize> Tile;
   constexpr int kRowsEach = Tile::kRowsEach, kColumnThreads = Tile::kColumnThreads;
   constexpr int kQueries = Tile::kQueries, kKeys = Tile::kKeys, kColumnsEach = kKeys / kColumnThreads;
@@ -67,6 +67,9 @@ __device__ inline void attentionForward(HeadView<const T> q, HeadView<const T> k
         seen[c] = firstQuery + row0 + r < shape.queries &&
                   sight.sees(firstQuery + row0 + r, firstKey + column0 + c * kColumnThreads);
         scores[r][c] *= shape.scale;
+        if (Bias::kThere && seen[c])
+          scores[r][c] = bias.scored(sight, batch, head, firstQuery + row0 + r, firstKey + column0 + c * kColumnThreads,
+                                     scores[r][c]);
         if (seen[c]) highest = fmaxf(highest, scores[r][c]);
       }
 #pragma unroll

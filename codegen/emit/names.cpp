@@ -26,15 +26,15 @@ constexpr const char *kReserved[] = {
     "convert", "roundTo", "widen", "toFloat", "fromFloat", "loadVector", "storeVector", "bitsToFloat", "floatBits",
     "math", "Sum", "Max", "Min", "Product", "warpReduce", "blockReduce", "blockReduceAll", "columnTotals",
     "storeColumnSums", "scalarTotal", "wrapIndex", "rngKey", "rngUniform", "GemmOperands", "GemmTile64", "GemmTile128",
-    "gemmSimt", "gemmF64", "HeadView", "AttentionShape", "attentionForward", "attentionDelta", "attentionQueryGrad",
-    "attentionKeyGrad", "gatherOrder", "gatherRowSums", "gatherPartSums", "gatherPartTotals", "TensorTable",
-    "TensorChunk", "findChunk", "tensorPointer",
+    "gemmSimt", "gemmF64", "HeadView", "AttentionShape", "AttentionBias", "attentionForward", "attentionDelta",
+    "attentionQueryGrad", "attentionKeyGrad", "gatherOrder", "gatherRowSums", "gatherPartSums", "gatherPartTotals",
+    "TensorTable", "TensorChunk", "findChunk", "tensorPointer",
     // what kernels call their own
     "i", "j", "e", "c", "r", "row", "column", "rows", "columns", "count", "thread", "unit", "unitRows", "step", "tile",
     "chunk", "chunks", "partials", "element", "batch", "acc", "slice", "Epilogue", "operands", "shape", "table",
     "pointers", "sizes", "chunkPrefix", "tensors", "exists", "endRow", "q_view", "k_view", "v_view", "y_view",
-    "dy_view", "dq_view", "dk_view", "dv_view", "put", "left", "start", "firstRow", "first", "end", "value", "key",
-    "lane", "warp", "next"};
+    "bias_view", "dy_view", "dq_view", "dk_view", "dv_view", "put", "left", "start", "firstRow", "first", "end",
+    "value", "key", "lane", "warp", "next"};
 
 } // namespace
 

@@ -1,6 +1,7 @@
 // Plans of clusters with an anchor: GEMM, attention, scatter, many tensors, and single movement ops.
 #pragma once
 #include "codegen/plan/loop.h"
+#include <array>
 
 namespace fusor::codegen {
 
@@ -26,6 +27,14 @@ struct HeadsView {
   ir::Dim rowStride;  // elements between tokens; between sequences it is T * rowStride
 };
 
+/// What is added to the scores: element (batch, head, query, key) at offset + their product with the strides, which are
+/// 0 where it is repeated. Of f32.
+struct BiasView {
+  unsigned index = 0; // input number of the cluster
+  ir::Dim offset = 0;
+  std::array<ir::Dim, 4> strides;
+};
+
 struct AttentionPlan {
   bool backward = false;
   ir::DType dtype = ir::DType::f32;
@@ -33,6 +42,7 @@ struct AttentionPlan {
   int64_t heads = 1, kvHeads = 1, headSize = 1;
   double scale = 1;
   bool causal = false;
+  std::optional<double> hidden; // with causal: what the scores of later keys become; absent: they are not there
   int64_t window = 0;
   HeadsView q, k, v;                         // inputs
   HeadsView y;                               // output (forward) or input (backward)
@@ -40,6 +50,7 @@ struct AttentionPlan {
   unsigned lseInput = 0;                     // backward
   HeadsView dy, dq, dk, dv;                  // backward: input, outputs
   std::optional<unsigned> keyMask, kvLength; // inputs
+  std::optional<BiasView> bias;              // forward only
 };
 
 /// table[index[i], :] += updates[i, :] in ascending i, f32; rows = the table's rows, columns = elements of one row.

@@ -19,6 +19,17 @@ llvm::Expected<HeadsView> headsInput(Value v) {
   return HeadsView{access->input, access->offset, rowStride};
 }
 
+// [B, H, Tq, Tk] of an input, each dim perhaps 1: what is repeated has stride 0.
+llvm::Expected<BiasView> biasInput(Value v) {
+  if (!isLeaf(v)) return opError("attention would have to compute its bias {0}", v.type().str());
+  auto access = leafAccess(v);
+  if (!access) return access.takeError();
+  if (access->gather) return opError("attention does not gather its bias {0}", v.type().str());
+  BiasView view{access->input, access->offset, {}};
+  for (unsigned i = 0; i < 4; ++i) view.strides[i] = v.shape()[i].is(1) ? Dim(0) : access->strides[i];
+  return view;
+}
+
 // `v` as an output: returned itself, or one part of a returned concat along the last dim. The kernel writes it once.
 llvm::Expected<HeadsView> headsOutput(const FlatCluster &cluster, Value v) {
   auto returns = cluster.function->returns();
@@ -88,12 +99,18 @@ llvm::Expected<AttentionPlan> planAttention(const FlatCluster &cluster) {
   plan.headSize = q.shape()[2].value() / plan.heads;
   plan.scale = op.site().has("scale") ? op.attr<double>("scale") : 1.0 / std::sqrt(static_cast<double>(plan.headSize));
   plan.causal = op.attr<bool>("causal"), plan.window = op.attr<int64_t>("window");
+  if (op.site().has("hidden")) plan.hidden = op.attr<double>("hidden");
 
   Value mask = op.operand(plan.backward ? 6 : 3), length = op.operand(plan.backward ? 7 : 4);
   plan.keyMask = scalarInput(mask), plan.kvLength = scalarInput(length);
   if ((mask && !plan.keyMask) || (length && !plan.kvLength))
     return opError("key_mask and kv_length must be inputs of the cluster");
 
+  if (Value bias = plan.backward ? Value() : op.operand(5)) {
+    auto view = biasInput(bias);
+    if (!view) return view.takeError();
+    plan.bias = *view;
+  }
   std::vector<std::tuple<HeadsView *, Value, bool>> views = {
       {&plan.q, q, false}, {&plan.k, k, false}, {&plan.v, v, false}};
   if (plan.backward) {

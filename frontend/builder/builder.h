@@ -208,6 +208,7 @@ struct AttentionOptions {
   double scale = 0;    ///< 0: 1 / sqrt(head size)
   Value keyMask = {};  ///< i1 [B, Tk]
   Value kvLength = {}; ///< integer scalar: keys from it on are not there yet
+  Value bias = {};     ///< f32 [B, heads, Tq, Tk], any dim perhaps 1: added to the scaled scores
 };
 /// q [B, Tq, heads*d], k and v [B, Tk, kvHeads*d] -> [B, Tq, heads*d]
 FUSOR_API Value attention(Value q, Value k, Value v, const AttentionOptions &options, Site site = Site::here());

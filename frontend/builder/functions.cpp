@@ -80,7 +80,7 @@ Value crossEntropy(Value logits, Value targets, Site site) { return one("cross_e
 Value attention(Value q, Value k, Value v, const AttentionOptions &o, Site site) {
   ir::Attrs attrs{{"heads", o.heads}, {"kv_heads", o.kvHeads}, {"causal", o.causal}, {"window", o.window}};
   if (o.scale != 0) attrs.set("scale", o.scale);
-  return one("attention", {q, k, v, o.keyMask, o.kvLength}, site, std::move(attrs));
+  return one("attention", {q, k, v, o.keyMask, o.kvLength, o.bias}, site, std::move(attrs));
 }
 Value rope(Value x, Value positions, int64_t heads, double base, Site site) {
   return one("rope", {x, positions}, site, {{"heads", heads}, {"base", base}});

@@ -217,6 +217,8 @@ CommandLine parseCommandLine(int argc, const char *const *argv) {
   runApp->add_option("--expect", runOptions->expectFolder, "folder of output_<i>_<name>.npy to compare with");
   runApp->add_option("--atol", runOptions->atol)->capture_default_str();
   runApp->add_option("--rtol", runOptions->rtol)->capture_default_str();
+  runApp->add_option("--repeat", runOptions->repeat, "runs it so often again and says how long a run takes")
+      ->check(CLI::Range(0, 1000000));
 
   auto importOptions = std::make_shared<ImportOptions>();
   CLI::App *importApp =

@@ -2,8 +2,10 @@
 #include "frontend/onnx/import.h"
 #include "frontend/cli/console.h"
 #include "frontend/cli/verbs.h"
+#include "ir/ops/families.h"
 #include "passes/pipeline.h"
 #include "runtime/checkpoint/atomic_file.h"
+#include "llvm/ADT/STLExtras.h"
 
 namespace fusor::frontend::cli {
 namespace {
@@ -14,19 +16,35 @@ std::string counted(const std::map<std::string, unsigned> &counts) {
   return text;
 }
 
-/// What simplify and lift make of the module: how many big ops of each kind, and what stays in small ones, with why.
+/// Ops that kernels are made for, as the module has them now: whatever wrote them.
+std::map<std::string, unsigned> bigOps(const ir::Function &function) {
+  static constexpr const char *kFamilies[] = {"contraction", "normalization", "attention"};
+  std::map<std::string, unsigned> counts;
+  for (const ir::Op &op : function.block().ops()) {
+    bool isBig = op.is("gelu") || op.is("silu");
+    for (const ir::Family &family : ir::allFamilies())
+      isBig |= llvm::is_contained(kFamilies, llvm::StringRef(family.name)) && &op.def() >= family.ops.begin() &&
+               &op.def() < family.ops.end();
+    if (isBig) ++counts[op.name().str()];
+  }
+  return counts;
+}
+
+/// What simplify and lift make of the module, which they change: how many big ops of each kind, and what stays in small
+/// ones, with why.
 struct LiftReport {
+  std::map<std::string, unsigned> bigOps;
   std::map<std::string, unsigned> lifted;
   std::vector<passes::Decision> refused;
 };
 
-llvm::Expected<LiftReport> liftedOf(const ir::Module &module) {
+llvm::Expected<LiftReport> liftedOf(ir::Module &module) {
   passes::PassOptions options;
   options.explain = true;
   passes::PassContext context(options);
-  auto copy = module.clone();
-  if (auto error = passes::runPasses(*copy, {"simplify", "lift"}, context)) return error;
+  if (auto error = passes::runPasses(module, {"simplify", "lift"}, context)) return error;
   LiftReport report;
+  report.bigOps = bigOps(*module.function("forward"));
   for (const passes::Decision &d : context.decisions()) {
     if (d.rule != "lift") continue;
     if (d.kind == passes::Decision::Kind::taken)
@@ -68,12 +86,18 @@ llvm::Error importAndPrint(Console &console, const ImportOptions &options) {
   }
   for (const auto &[name, range] : imported->module->symbols())
     console.say(llvm::formatv("size      {0} in {1}..{2}", name, range.low, range.high).str());
-  auto lifts = liftedOf(*imported->module);
+  // Where the module is written it stays as it was read; else its weights are transposed in place of being copied.
+  auto copy = options.output.empty() ? nullptr : imported->module->clone();
+  const auto ops = static_cast<int64_t>(function.block().ops().size());
+  auto lifts = liftedOf(copy ? *copy : *imported->module);
   if (!lifts) return lifts.takeError();
   llvm::json::Object lifted;
   llvm::json::Array refused;
   for (const auto &[name, count] : lifts->lifted) lifted[name] = count;
   console.say("lifted    " + (lifts->lifted.empty() ? "nothing" : counted(lifts->lifted)));
+  llvm::json::Object big;
+  for (const auto &[name, count] : lifts->bigOps) big[name] = count;
+  console.say("big ops   " + (lifts->bigOps.empty() ? "none" : counted(lifts->bigOps)));
   for (const passes::Decision &d : lifts->refused) {
     console.say("refused   " + d.reason + "\n          at " + d.subject);
     refused.push_back(d.reason);
@@ -84,8 +108,9 @@ llvm::Error importAndPrint(Console &console, const ImportOptions &options) {
                   {"nodes", std::move(nodes)},
                   {"initializers", imported->constants},
                   {"constant_bytes", imported->constantBytes},
-                  {"ops", static_cast<int64_t>(function.block().ops().size())},
+                  {"ops", ops},
                   {"lifted", std::move(lifted)},
+                  {"big_ops", std::move(big)},
                   {"refused", std::move(refused)},
                   {"inputs", std::move(inputs)},
                   {"outputs", std::move(outputs)}});

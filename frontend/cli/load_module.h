@@ -2,6 +2,7 @@
 #pragma once
 #include "frontend/api/device.h"
 #include "frontend/cli/console.h"
+#include "frontend/onnx/index_bounds.h"
 #include "passes/pipeline.h"
 
 namespace fusor::frontend::cli {
@@ -13,6 +14,7 @@ struct LoadedModule {
   passes::PipelineKind pipeline = passes::PipelineKind::infer;
   /// Of an ONNX model: names of the results, as its file has them. Empty otherwise: values have names.
   std::vector<std::string> outputs;
+  std::vector<onnx::IndexBound> indexBounds;
 };
 llvm::Expected<LoadedModule> loadModule(const ModuleOptions &options);
 bool isOnnx(llvm::StringRef file);

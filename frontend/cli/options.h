@@ -80,6 +80,7 @@ struct RunOptions : ModuleOptions {
   std::vector<std::string> inputs; // NAME=F.npy
   std::string inputsFolder, outputsFolder, expectFolder;
   double atol = 1e-5, rtol = 1e-5;
+  unsigned repeat = 0; // timed runs after the first
 };
 struct ImportOptions {
   std::string file, output;

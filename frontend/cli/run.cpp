@@ -102,6 +102,21 @@ bool hasEmptyInput(const onnx::InputContent &content, size_t count) {
   return false;
 }
 
+/// Milliseconds of `count` runs, sorted.
+llvm::Expected<std::vector<double>> timeRuns(runtime::Program &program, llvm::StringRef name,
+                                             llvm::ArrayRef<runtime::TensorView> inputs,
+                                             llvm::ArrayRef<runtime::TensorView> outputs,
+                                             const ir::SymbolValues &symbols, unsigned count) {
+  std::vector<double> ms;
+  for (unsigned i = 0; i < count; ++i) {
+    Stopwatch watch;
+    if (auto error = program.run(name, inputs, outputs, symbols)) return error;
+    ms.push_back(watch.ms());
+  }
+  llvm::sort(ms);
+  return ms;
+}
+
 /// The model for the inputs given: with symbols where it can be read so, else for their sizes alone.
 llvm::Expected<LoadedModule> loadOnnx(Console &console, const RunOptions &o) {
   auto declared = onnx::readDeclared(o.file);
@@ -142,6 +157,7 @@ llvm::Expected<LoadedModule> loadOnnx(Console &console, const RunOptions &o) {
   LoadedModule loaded;
   loaded.module = std::move(imported->module);
   loaded.outputs = std::move(imported->outputs);
+  loaded.indexBounds = std::move(imported->indexBounds);
   return loaded;
 }
 
@@ -149,6 +165,7 @@ llvm::Expected<bool> runModule(Console &console, const CommonOptions &common, co
   auto loaded = isOnnx(o.file) ? loadOnnx(console, o) : loadModule(o);
   if (!loaded) return loaded.takeError();
   std::vector<std::string> outputNames = std::move(loaded->outputs);
+  std::vector<onnx::IndexBound> indexBounds = std::move(loaded->indexBounds);
   auto device = chooseDevice(common.device, deviceSettings(common).tier);
   if (!device) return device.takeError();
   auto passOpts = passOptions(common, o, *loaded->module);
@@ -190,6 +207,10 @@ llvm::Expected<bool> runModule(Console &console, const CommonOptions &common, co
   for (HostTensor &t : *inputs) inputViews.push_back(t.view());
   auto bound = program.bindSymbols(name, inputViews, *symbols);
   if (!bound) return bound.takeError();
+  std::vector<onnx::IndexElements> elements;
+  for (const HostTensor &t : *inputs) elements.push_back({t.dtype, t.bytes});
+  if (auto error = onnx::checkIndexBounds(indexBounds, function, elements, *bound))
+    return inputError("{0}: {1}", o.file, llvm::toString(std::move(error)));
   auto types = program.resultTypes(name, *bound);
   if (!types) return types.takeError();
   if (settings.check) {
@@ -220,6 +241,14 @@ llvm::Expected<bool> runModule(Console &console, const CommonOptions &common, co
     auto text = writeNonFinite(*program.firstNonFinite(), checkFolder(common.dump));
     if (!text) return text.takeError();
     console.warning(*text);
+  }
+  if (o.repeat) {
+    auto times = timeRuns(program, name, inputViews, outputViews, *symbols, o.repeat);
+    if (!times) return times.takeError();
+    console.say(
+        llvm::formatv("{0} runs: median {1:f4} ms, least {2:f4} ms", o.repeat, (*times)[o.repeat / 2], times->front())
+            .str());
+    console.object({{"runs", o.repeat}, {"ms", (*times)[o.repeat / 2]}, {"ms_min", times->front()}});
   }
   for (const runtime::Fallback &fallback : program.fallbacks())
     console.warning("fallback: " + fallback.where + ": " + fallback.reason);

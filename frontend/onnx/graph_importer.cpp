@@ -32,8 +32,9 @@ const Known *knownIn(Slot *slot) {
 
 } // namespace
 
-GraphImporter::GraphImporter(const Model &model, llvm::StringRef folder, const ImportOptions &options, EqualSizes equal)
-    : model_(model), folder_(folder), options_(options), equal_(std::move(equal)) {}
+GraphImporter::GraphImporter(const Model &model, llvm::StringRef folder, const ImportOptions &options,
+                             const TakenTensors &taken, EqualSizes equal)
+    : model_(model), folder_(folder), options_(options), taken_(taken), equal_(std::move(equal)) {}
 
 void GraphImporter::report(llvm::Twine text) {
   ++problemCount_;
@@ -144,7 +145,8 @@ void GraphImporter::readInitializers(const Graph &graph, Scope &scope) {
       continue;
     }
     Slot *slot = it->second = newSlot(tensor.name());
-    auto data = readTensor(tensor, folder_);
+    auto there = taken_.find(&tensor);
+    auto data = there != taken_.end() ? llvm::Expected<Data>(there->second) : readTensor(tensor, folder_);
     if (!data) {
       report(who + llvm::toString(data.takeError()));
       slot->isBroken = true;
@@ -378,6 +380,10 @@ void GraphImporter::expand(const Node &node, Scope &scope, int64_t version, cons
   if (auto failure = writer_->takeFailure()) {
     report(describe(node, scope) + ": " + *failure);
     return breakOutputs(node, scope);
+  }
+  for (IndexBound bound : site.indexBounds()) {
+    bound.node = describe(node, scope);
+    result_.indexBounds.push_back(std::move(bound));
   }
   bind(node, site.outputs(), scope);
 }

@@ -1,6 +1,7 @@
 // Walks a model's graph and writes it into a module, node by node; what cannot be read is collected.
 #pragma once
 #include "frontend/onnx/import.h"
+#include "frontend/onnx/model_file.h"
 #include "frontend/onnx/ops/table.h"
 #include "frontend/onnx/scope.h"
 #include <deque>
@@ -15,7 +16,8 @@ class Dimension;
 class GraphImporter {
 public:
   /// `equal`: symbols of inputs that an import of the same model found to be other sizes.
-  GraphImporter(const Model &model, llvm::StringRef folder, const ImportOptions &options, EqualSizes equal = {});
+  GraphImporter(const Model &model, llvm::StringRef folder, const ImportOptions &options, const TakenTensors &taken,
+                EqualSizes equal = {});
 
   /// What was read; look at problems() first.
   Imported run();
@@ -55,6 +57,7 @@ private:
   const Model &model_;
   std::string folder_;
   const ImportOptions &options_;
+  const TakenTensors &taken_;
   EqualSizes equal_;
   Imported result_;
   ir::Function *function_ = nullptr;

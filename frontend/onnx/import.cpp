@@ -8,7 +8,6 @@
 #include "ir/verify/verify.h"
 #include "model.pb.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
 namespace fusor::onnx {
@@ -23,7 +22,7 @@ llvm::Error diagnostic(llvm::StringRef file, std::string message, std::string hi
   return llvm::make_error<DiagnosticError>(std::vector<Diagnostic>{std::move(d)});
 }
 
-llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> readFile(llvm::StringRef path) {
+llvm::Expected<ModelPointer> readFile(llvm::StringRef path) {
   llvm::sys::fs::file_status status;
   if (std::error_code code = llvm::sys::fs::status(path, status))
     return diagnostic(path, "cannot be read: " + code.message());
@@ -31,9 +30,12 @@ llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> readFile(llvm::StringRef pat
   if (static_cast<int64_t>(status.getSize()) > kMaxModelBytes)
     return diagnostic(path, "is larger than 2 GiB, the limit of the format",
                       "export it with its weights in side files");
-  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
-  if (!buffer) return diagnostic(path, "cannot be read: " + buffer.getError().message());
-  return std::move(*buffer);
+  auto file = llvm::sys::fs::openNativeFileForRead(path);
+  if (!file) return diagnostic(path, "cannot be read: " + llvm::toString(file.takeError()));
+  auto model = parseModelFile(*file); // a stream: the file and its messages are not in memory together
+  llvm::sys::fs::closeFile(*file);
+  if (!model) return diagnostic(path, llvm::toString(model.takeError()));
+  return std::move(*model);
 }
 
 constexpr unsigned kMaxAttempts = 5;
@@ -47,17 +49,14 @@ bool canAdd(const EqualSizes &equal, const EqualSizes::value_type &more) {
   return apart;
 }
 
-} // namespace
-
-llvm::Expected<Imported> importBytes(llvm::StringRef bytes, llvm::StringRef name, llvm::StringRef folder,
-                                     const ImportOptions &options) {
-  auto model = parseModelFile(bytes);
-  if (!model) return diagnostic(name, llvm::toString(model.takeError()));
+llvm::Expected<Imported> importParsed(Model &model, llvm::StringRef name, llvm::StringRef folder,
+                                      const ImportOptions &options) {
+  const TakenTensors taken = takeInitializers(model);
   EqualSizes equal; // one more each time: a mask's length that is P + S, say
   std::optional<GraphImporter> attempt;
   Imported imported;
   for (unsigned i = 0; i < kMaxAttempts; ++i) {
-    attempt.emplace(**model, folder, options, equal);
+    attempt.emplace(model, folder, options, taken, equal);
     imported = attempt->run();
     const EqualSizes &found = attempt->equalSizes();
     if (found.empty() || !canAdd(equal, *found.begin())) break;
@@ -80,18 +79,25 @@ llvm::Expected<Imported> importBytes(llvm::StringRef bytes, llvm::StringRef name
   return imported;
 }
 
+} // namespace
+
+llvm::Expected<Imported> importBytes(llvm::StringRef bytes, llvm::StringRef name, llvm::StringRef folder,
+                                     const ImportOptions &options) {
+  auto model = parseModelFile(bytes);
+  if (!model) return diagnostic(name, llvm::toString(model.takeError()));
+  return importParsed(**model, name, folder, options);
+}
+
 llvm::Expected<Imported> importModel(llvm::StringRef path, const ImportOptions &options) {
-  auto buffer = readFile(path);
-  if (!buffer) return buffer.takeError();
+  auto model = readFile(path);
+  if (!model) return model.takeError();
   llvm::StringRef parent = llvm::sys::path::parent_path(path);
-  return importBytes((*buffer)->getBuffer(), path, parent.empty() ? "." : parent, options);
+  return importParsed(**model, path, parent.empty() ? "." : parent, options);
 }
 
 llvm::Expected<Declared> readDeclared(llvm::StringRef path) {
-  auto buffer = readFile(path);
-  if (!buffer) return buffer.takeError();
-  auto model = parseModelFile((*buffer)->getBuffer());
-  if (!model) return diagnostic(path, llvm::toString(model.takeError()));
+  auto model = readFile(path);
+  if (!model) return model.takeError();
   Declared declared;
   llvm::StringSet<> initializers;
   for (const Tensor &tensor : (*model)->graph().initializer()) initializers.insert(tensor.name());

@@ -3,6 +3,7 @@
 // more than bounded memory and time.
 #pragma once
 #include "frontend/onnx/folder.h"
+#include "frontend/onnx/index_bounds.h"
 #include "ir/graph/graph.h"
 #include <map>
 
@@ -20,6 +21,7 @@ struct Imported {
   std::unique_ptr<ir::Module> module; // one function, "forward"
   std::vector<std::string> outputs;   // names of its results, as the file has them
   std::vector<std::string> fixedInputs;
+  std::vector<IndexBound> indexBounds; // to be checked with the inputs of each run
   std::vector<std::string> warnings;
 
   // What was read

@@ -111,12 +111,14 @@ const Known *NodeSite::known(unsigned i) {
   return slot.known ? &*slot.known : nullptr;
 }
 
-void NodeSite::checkIndices(unsigned i, const Dim &size) {
+void NodeSite::checkIndices(unsigned i, const Dim &size, unsigned first, unsigned every) {
+  if (!has(i)) return;
+  if (auto argument = argumentBehind(inputs_[i]->value)) indexBounds_.push_back({*argument, size, first, every});
   auto indices = size.isConstant() ? constant(i) : std::nullopt;
   if (!indices) return;
   auto n = static_cast<double>(size.value());
-  for (double index : *indices)
-    if (!(index >= -n && index < n)) {
+  for (size_t e = first; e < indices->size(); e += every)
+    if (double index = (*indices)[e]; !(index >= -n && index < n)) {
       fail("index {0} is outside of a dim of {1}", index, size.str());
       return;
     }

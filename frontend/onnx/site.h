@@ -1,6 +1,7 @@
 // One node as its expansion sees it: inputs, attributes, the version it is written for, and where results go.
 #pragma once
 #include "frontend/onnx/folder.h"
+#include "frontend/onnx/index_bounds.h"
 #include "frontend/onnx/writer.h"
 
 namespace fusor::onnx {
@@ -53,8 +54,10 @@ public:
   std::optional<std::vector<double>> constant(unsigned i);
   /// Input `i` where it is small integers known at import, perhaps sizes; else null.
   const Known *known(unsigned i);
-  /// Fails where the file itself has an index of input `i` that is outside of a dim of `size`.
-  void checkIndices(unsigned i, const ir::Dim &size);
+  /// Input `i` is indices into a dim of `size`; or elements `first`, `first + every`, ... are. Fails where the file
+  /// itself has one that is outside; those of a graph input are checked at each run.
+  void checkIndices(unsigned i, const ir::Dim &size, unsigned first = 0, unsigned every = 1);
+  llvm::ArrayRef<IndexBound> indexBounds() const { return indexBounds_; }
 
   // --- attributes; one that is never asked for is refused
 
@@ -96,6 +99,7 @@ private:
   llvm::SmallVector<Slot *, 4> inputs_;
   llvm::StringRef modelFolder_;
   std::vector<Slot> outputs_;
+  std::vector<IndexBound> indexBounds_;
   llvm::StringSet<> asked_;
   uint32_t askedInputs_ = 0;
 };

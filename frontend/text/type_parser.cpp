@@ -121,7 +121,7 @@ bool TypeParser::isTooLarge(const ir::TensorType &type) const {
   double elements = 1;
   for (const ir::Dim &dim : type.shape)
     elements *= std::max(1.0, std::fabs(static_cast<double>(dim.evaluate(largest).value_or(1))));
-  return elements > kMostElements;
+  return elements > (largest.empty() ? kMostElements : kMostInRange);
 }
 
 std::optional<ir::DType> TypeParser::dtype() {

@@ -8,8 +8,11 @@
 
 namespace fusor::frontend {
 
-/// No tensor has more elements than this (2^48), at the largest values of its symbols.
+/// No tensor without symbols has more elements than this (2^48).
 inline constexpr double kMostElements = 281474976710656.0;
+/// Of a type when its symbols are as large as they may be: [B, H, S, P+S] of symbols up to 65536. 8 bytes each are below
+/// 2^63.
+inline constexpr double kMostInRange = 288230376151711744.0;
 /// No tensor has more dims.
 inline constexpr unsigned kMostDims = 16;
 
@@ -29,7 +32,7 @@ public:
   /// A number with an optional sign, inf or nan.
   std::optional<double> real(llvm::StringRef what);
 
-  /// Whether an inferred type stays within kMostElements.
+  /// Whether a type has more elements than these limits.
   bool isTooLarge(const ir::TensorType &type) const;
 
 private:

@@ -5,7 +5,8 @@
 //   query i may see key j when  j <= i + (length - Tq)   (causal; `length` is kv_length, or Tk)
 //                         and   j >  i + (length - Tq) - window   (window > 0)
 //                         and   j <  length, and the key mask [B, Tk] is true.
-// A query that sees no key gives 0 and passes no gradient.
+// With `hidden` a query sees later keys too, each with that number in place of its scaled score. Then a bias is added.
+// A query that sees no key, or whose scores are all -inf, gives 0 and passes no gradient.
 #include "ir/ops/families.h"
 #include "ir/ops/formula.h"
 #include "ir/ops/indexing.h"
@@ -25,6 +26,14 @@ int64_t kvHeads(const OpSite &site) {
 
 double attentionScale(const OpSite &site, int64_t headSize) {
   return site.has("scale") ? site.real("scale") : 1.0 / std::sqrt(static_cast<double>(headSize));
+}
+
+// [B, H, Tq, Tk], where each dim may be 1 instead.
+llvm::Error checkBias(const TensorType &bias, DType dtype, llvm::ArrayRef<Dim> scores) {
+  bool fits = bias.dtype == dtype && bias.rank() == 4;
+  for (unsigned i = 0; fits && i < 4; ++i) fits = bias.dim(i).is(1) || bias.dim(i) == scores[i];
+  if (fits) return llvm::Error::success();
+  return opError("bias must be {0}[{1}], with any dim 1 instead, is {2}", name(dtype), str(scores), bias.str());
 }
 
 // Checks q, k, v at operands first, first + 1, first + 2.
@@ -53,6 +62,12 @@ llvm::Error checkAttention(const OpSite &site, unsigned first, unsigned mask, un
 llvm::Expected<ResultTypes> inferAttention(const OpSite &site) {
   if (auto error = checkAttention(site, 0, 3, 4)) return error;
   const TensorType &q = site.type(0);
+  if (site.has("hidden") && !site.flag("causal"))
+    return opError("hidden is the score of keys that causal = true hides");
+  if (Value bias = site.operand(5))
+    if (auto error = checkBias(bias.type(), computeType(q.dtype),
+                               {q.dim(0), Dim(site.integer("heads")), q.dim(1), site.type(1).dim(1)}))
+      return error;
   return ResultTypes{q, {computeType(q.dtype), {q.dim(0), Dim(site.integer("heads")), q.dim(1)}}};
 }
 
@@ -60,9 +75,10 @@ llvm::Expected<ResultTypes> inferAttention(const OpSite &site) {
 struct AttentionLoop {
   int64_t batch, tq, tk, heads, kv, d;
   double scale;
-  const RefTensor *q, *k, *v, *mask;
+  const RefTensor *q, *k, *v, *mask, *bias = nullptr;
   int64_t length;
   bool causal;
+  std::optional<double> hidden;
   int64_t window;
 
   AttentionLoop(const RefCall &call, unsigned first, unsigned maskAt, unsigned lengthAt) {
@@ -74,13 +90,21 @@ struct AttentionLoop {
     scale = attentionScale(site, d);
     length = input(lengthAt) ? std::min(static_cast<int64_t>(input(lengthAt)->data[0]), tk) : tk;
     causal = site.flag("causal"), window = site.integer("window");
+    if (site.has("hidden")) hidden = site.real("hidden");
   }
   int64_t qRow(int64_t b, int64_t h, int64_t i) const { return ((b * tq + i) * heads + h) * d; }
   int64_t kRow(int64_t b, int64_t h, int64_t j) const { return ((b * tk + j) * kv + h / (heads / kv)) * d; }
+  bool isLater(int64_t i, int64_t j) const { return causal && j > i + length - tq; }
   bool sees(int64_t b, int64_t i, int64_t j) const {
     int64_t last = i + length - tq;
-    return j < length && (!causal || j <= last) && (window == 0 || j > last - window) &&
+    return j < length && (hidden || !isLater(i, j)) && (window == 0 || j > last - window) &&
            (!mask || mask->data[b * tk + j] != 0);
+  }
+  double biasOf(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    if (!bias) return 0;
+    int64_t at = 0, index[] = {b, h, i, j};
+    for (unsigned d = 0; d < 4; ++d) at = at * bias->dim(d) + (bias->dim(d) == 1 ? 0 : index[d]);
+    return bias->data[at];
   }
   // Probabilities of row (b, h, i); returns the log of the sum of exp.
   double probabilities(int64_t b, int64_t h, int64_t i, std::vector<double> &p) const {
@@ -90,7 +114,7 @@ struct AttentionLoop {
       if (!sees(b, i, j)) continue;
       double s = 0;
       for (int64_t e = 0; e < d; ++e) s += q->data[qRow(b, h, i) + e] * k->data[kRow(b, h, j) + e];
-      p[j] = s * scale;
+      p[j] = (isLater(i, j) ? *hidden : s * scale) + biasOf(b, h, i, j);
       top = std::max(top, p[j]);
     }
     for (double &s : p) s = top == -kInf ? 0 : std::exp(s - top), sum += s;
@@ -101,6 +125,7 @@ struct AttentionLoop {
 
 void attentionReference(const RefCall &call) {
   AttentionLoop a(call, 0, 3, 4);
+  if (call.inputs.size() > 5) a.bias = call.inputs[5];
   std::vector<double> p;
   for (int64_t b = 0; b < a.batch; ++b)
     for (int64_t h = 0; h < a.heads; ++h)
@@ -184,7 +209,6 @@ Values expandAttention(Builder &b, const OpSite &site) {
   };
   Graph s = Graph(b, b.op("matmul", {headsFirst(q, tq, heads), repeated(headsFirst(k, tk, kv))}, {{"trans_b", true}})) *
             attentionScale(site, d);
-
   auto index = [&](const Dim &n, bool column) { // 0..n-1 as i32 [n, 1] or [1, n]
     return Graph(
         b, b.op("iota", {}, {{"shape", column ? Shape{Dim(1), n} : Shape{n, Dim(1)}}, {"axis", int64_t(column)}}));
@@ -194,7 +218,11 @@ Values expandAttention(Builder &b, const OpSite &site) {
   Graph i = index(tq, false), j = index(tk, true);
   Graph last = i + (length - Graph(b, b.op("extent", {}, {{"shape", Shape{tq}}, {"dtype", DType::i32}})));
   Graph sees = j < length;
-  if (site.flag("causal")) sees = sees && j <= last;
+  if (site.has("hidden"))
+    s = select(j <= last, s, site.real("hidden"));
+  else if (site.flag("causal"))
+    sees = sees && j <= last;
+  if (Value bias = site.operand(5)) s = s + Graph(b, bias);
   if (int64_t window = site.integer("window")) sees = sees && j > last - static_cast<double>(window);
   if (Value mask = site.operand(3))
     sees = sees && Graph(b, b.op("reshape", {mask}, {{"shape", Shape{B, Dim(1), Dim(1), tk}}}));
@@ -245,6 +273,30 @@ Values expandRope(Builder &b, const OpSite &site) {
   return {b.cast(b.op("reshape", {y}, {{"shape", x.type().shape}}), x.dtype())};
 }
 
+// --- rotary embedding with its cosines and sines at hand, as exporters write it
+
+llvm::Expected<ResultTypes> inferRotary(const OpSite &site) {
+  const TensorType &x = site.type(0), &cos = site.type(1), &sin = site.type(2);
+  if (x.rank() < 1 || !x.shape.back().isConstant() || x.shape.back().value() % 2 || !isFloat(x.dtype))
+    return opError("needs floats with an even last dim, is given {0}", x.str());
+  for (const TensorType *t : {&cos, &sin}) {
+    auto together = broadcastShapes({x.shape, t->shape});
+    if (t->dtype != x.dtype || t->rank() < 1 || t->shape.back() != x.shape.back() || !together || *together != x.shape)
+      return opError("cos and sin must broadcast to x {0} with its last dim: {1} and {2}", x.str(), cos.str(),
+                     sin.str());
+  }
+  return ResultTypes{x};
+}
+
+Values expandRotary(Builder &b, const OpSite &site) {
+  Value x = site.operand(0);
+  const int64_t half = x.shape().back().value() / 2;
+  auto wide = [&](Value v) { return Graph(b, b.cast(v, computeType(v.dtype()))); };
+  Op *halves = b.make("split", {wide(x)}, {{"axis", int64_t(-1)}, {"sizes", Shape{Dim(half), Dim(half)}}});
+  Value turned = b.op("concat", {b.op("neg", {halves->result(1)}), halves->result(0)}, {{"axis", int64_t(-1)}});
+  return {b.cast(wide(x) * wide(site.operand(1)) + Graph(b, turned) * wide(site.operand(2)), x.dtype())};
+}
+
 // --- KV cache: rows position, position + 1, ... of the cache are replaced
 
 llvm::Expected<ResultTypes> inferCacheWrite(const OpSite &site) {
@@ -293,13 +345,16 @@ OpEntry &&attentionAttrs(OpEntry &&entry) {
 llvm::ArrayRef<OpDef> attentionOps() {
   static const std::vector<OpDef> ops = {
       attentionAttrs(op("attention")
-                         .summary("softmax(q k^T scale) v per head, with causal, window, length and key masks")
-                         .operands({"q", "k", "v", "key_mask?", "kv_length?"})
+                         .summary("softmax(q k^T scale + bias) v per head, with causal, window, length and key masks")
+                         .operands({"q", "k", "v", "key_mask?", "kv_length?", "bias?"})
                          .results({"y", "lse"})
-                         .untyped({3, 4}))
+                         .untyped({3, 4, 5})
+                         .optional("hidden", AttrKind::real)
+                         .note("with causal: what the scaled scores of later keys become; absent: they are not seen"))
           .infer(inferAttention)
           .reference(attentionReference)
           .gradient(attentionGradient)
+          .gradientCovers([](const OpSite &site) { return !site.operand(5) && !site.has("hidden"); })
           .expansion(expandAttention),
       attentionAttrs(op("attention_grad")
                          .summary("gradients of q, k and v")
@@ -333,6 +388,12 @@ llvm::ArrayRef<OpDef> attentionOps() {
               attrs.set("inverse", true);
             return {g.builder.op("rope", {g.gradient(), g.op.operand(1)}, attrs), Value()};
           }),
+      op("rotary")
+          .summary("x * cos + (-x2, x1) * sin, with x = (x1, x2) the halves of the last dim: rotary embedding")
+          .operands({"x", "cos", "sin"})
+          .lowering(Lowering::expansion)
+          .infer(inferRotary)
+          .expansion(expandRotary),
       op("cache_write")
           .summary("the cache with rows from position on replaced; rows past its capacity are dropped")
           .operands({"cache", "rows", "position"})

@@ -60,6 +60,8 @@ public:
   OpEntry &&infer(decltype(OpDef::infer) f) { return def_.infer = f, std::move(*this); }
   OpEntry &&reference(decltype(OpDef::reference) f) { return def_.reference = f, std::move(*this); }
   OpEntry &&gradient(decltype(OpDef::gradient) f) { return def_.gradient = f, std::move(*this); }
+  /// The forms that the gradient rule covers.
+  OpEntry &&gradientCovers(decltype(OpDef::gradientCovers) f) { return def_.gradientCovers = f, std::move(*this); }
   OpEntry &&expansion(decltype(OpDef::expansion) f) { return def_.expansion = f, std::move(*this); }
 
   /// One generic lambda over 1 to 4 numbers, perhaps with a `const OpSite &` at the end for attributes.

@@ -149,11 +149,14 @@ struct OpDef {
   llvm::Expected<ResultTypes> (*infer)(const OpSite &) = nullptr;
   void (*reference)(const RefCall &) = nullptr;
   llvm::SmallVector<Value, 4> (*gradient)(const GradientSite &) = nullptr;
+  /// Of a rule that does not cover every form: those it does cover; the others are differentiated as their expansion.
+  bool (*gradientCovers)(const OpSite &) = nullptr;
   llvm::SmallVector<Value, 2> (*expansion)(Builder &, const OpSite &) = nullptr;
   /// True where the op reads what it overwrites at the same place only (in-place is legal for operand 0).
   bool inPlaceOperand0 = false;
 
   bool isElementwise() const { return static_cast<bool>(formula); }
+  bool hasGradient(const OpSite &site) const { return gradient && (!gradientCovers || gradientCovers(site)); }
   const AttrSpec *attr(llvm::StringRef name) const;
   /// The number of required operands.
   unsigned requiredOperands() const;

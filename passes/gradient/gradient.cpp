@@ -107,13 +107,13 @@ private:
   llvm::DenseMap<ir::ValueDef *, llvm::SmallVector<ir::Value, 2>> parts_;
 };
 
-// Ops without a gradient rule are replaced by their definition, until all that is left has one.
+// Ops without a gradient rule for their form are replaced by their definition, until all that is left has one.
 llvm::Error expandWithoutRule(ir::Function &function, llvm::function_ref<ir::Value()> loss) {
   for (bool changed = true; changed;) {
     changed = false;
     Activity activity(function, loss());
     for (ir::Op *op : function.block().opPointers()) {
-      if (!activity.active(*op) || op->def().gradient) continue;
+      if (!activity.active(*op) || op->def().hasGradient(op->site())) continue;
       if (!op->def().expansion)
         return llvm::make_error<PassError>(
             op->location(),

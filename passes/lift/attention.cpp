@@ -57,7 +57,7 @@ struct Scores {
   Op *product = nullptr;
   double scale = 1;
   Masks masks;
-  Shape masked; // the dims in front of the last two where a key mask is applied
+  llvm::SmallVector<Value, 2> added;
 };
 
 // Takes products and quotients with scalars off `value`.
@@ -98,13 +98,29 @@ std::string readScores(Value value, Scores &scores) {
     unsigned at = leadsToProduct(op->operand(first)) ? first : first + 1;
     Value inner = op->operand(at), other = op->operand(at == first ? first + 1 : first);
     if (inner.type() != value.type() || !leadsToProduct(inner)) return problem;
-    problem = first ? selectMask(scores.masks, op->operand(0u), other, at == 1, tq, tk)
-                    : addMask(scores.masks, other, tq, tk);
+    ScoresAt here{Shape(value.shape().begin(), value.shape().end() - 2), tq, tk, scores.scale};
+    problem = first ? scores.masks.select(op->operand(0u), other, at == 1, here) : scores.masks.add(other, here);
     if (!problem.empty()) return problem;
-    if (scores.masks.keys && scores.masked.empty())
-      scores.masked.assign(value.shape().begin(), value.shape().end() - 2);
+    if (!first) scores.added.push_back(other);
     value = inner;
   }
+}
+
+// The softmax behind what makes rows without a key 0, which attention does by itself: select(isnan(p), 0, p), and
+// select(max(mask) == -inf, 0, p) where that mask is added to the scores. `mask`: that one, or null.
+Value beforeEmptyRows(Value value, Value &mask) {
+  Op *select = madeBy(value, "select");
+  if (!select || scalarOf(select->operand(1)) != 0.0) return value;
+  Value condition = select->operand(0u), p = select->operand(2);
+  if (Op *isNan = madeBy(condition, "isnan"); isNan && isNan->operand(0u) == p) return p;
+  while (Op *moved = madeBy(condition, "broadcast")) condition = moved->operand(0u);
+  Op *equal = madeBy(condition, "eq");
+  auto parts = equal ? scalarAndOther(*equal) : std::nullopt;
+  if (!parts || parts->first != -std::numeric_limits<double>::infinity()) return value;
+  Op *top = madeBy(parts->second, "reduce_max");
+  if (!top || !reducesLastDim(*top)) return value;
+  mask = top->operand(0u);
+  return p;
 }
 
 /// q [B, H, Tq, d]; k [B, Hkv, Tk, d], or with kAcross [B, Hkv, d, Tk]; v [B, Hkv, Tk, d]. Of three dims: H is 1.
@@ -158,7 +174,8 @@ struct Heads {
 
 Finding findAttention(Op &op) {
   if (!op.is("matmul")) return Finding::none();
-  Op *softmax = madeBy(beforeJoin(op.operand(0u)), "softmax");
+  Value maskOfEmptyRows;
+  Op *softmax = madeBy(beforeJoin(beforeEmptyRows(beforeJoin(op.operand(0u)), maskOfEmptyRows)), "softmax");
   if (!softmax) return Finding::none();
   Value p = softmax->result(), y = op.result();
   if (p.rank() < 3 || softmax->site().axis("axis", p.rank()) != p.rank() - 1)
@@ -167,6 +184,8 @@ Finding findAttention(Op &op) {
     return Finding::refused("probabilities or values are transposed");
   Scores scores;
   if (std::string why = readScores(softmax->operand(0u), scores); !why.empty()) return Finding{why, {}, {}};
+  if (maskOfEmptyRows && !llvm::is_contained(scores.added, maskOfEmptyRows))
+    return Finding::refused("rows are 0 by %{0}, which is not added to the scores", maskOfEmptyRows.name());
   if (scores.product->attr<bool>("trans_a")) return Finding::refused("queries are transposed");
   bool kAcross = !scores.product->attr<bool>("trans_b");
   Value q = unscaled(scores.product->operand(0u), scores.scale), k = unscaled(scores.product->operand(1), scores.scale),
@@ -184,21 +203,18 @@ Finding findAttention(Op &op) {
   if (y.type().elements() != heads.lead() * heads.tq * heads.d ||
       scores.product->result().type().elements() != heads.lead() * heads.tq * heads.tk)
     return Finding::refused("products broadcast the dims in front: %{0} is {1}", y.name(), y.type().str());
-  const Masks masks = scores.masks;
-  const bool perBatch = masks.keys && masks.keys.rank() == q.rank() && masks.keys.shape()[0] == heads.batch &&
-                        q.shape().drop_back(2) == llvm::ArrayRef<Dim>(scores.masked);
-  if (masks.keys && !perBatch && product(masks.keys.shape()) != heads.tk)
-    return Finding::refused("mask %{0} is not one for each batch", masks.keys.name());
 
-  return Finding::found(y, [=, scale = scores.scale](ir::Builder &b) {
+  return Finding::found(y, [=, scale = scores.scale, masks = scores.masks](ir::Builder &b) {
     ir::Attrs attrs{{"heads", heads.heads.value()}};
     if (heads.kvHeads != heads.heads) attrs.set("kv_heads", heads.kvHeads.value());
-    if (masks.causal) attrs.set("causal", true);
+    if (masks.causal()) attrs.set("causal", true);
+    if (masks.hidden()) attrs.set("hidden", *masks.hidden());
     if (!isNear(scale, 1 / std::sqrt(static_cast<double>(heads.d.value())), q.dtype())) attrs.set("scale", scale);
-    Value mask = keyMask(b, masks, heads.batch, heads.tk);
+    auto front = q.shape().drop_back(2);
+    Value keys = masks.keyMask(b, front, heads.tk), bias = masks.bias(b, front, q.dtype());
     Value z = b.op("attention",
                    {heads.flat(b, q, false, heads.tq, heads.heads), heads.flat(b, k, kAcross, heads.tk, heads.kvHeads),
-                    heads.flat(b, v, false, heads.tk, heads.kvHeads), mask},
+                    heads.flat(b, v, false, heads.tk, heads.kvHeads), keys, Value(), bias},
                    attrs);
     return heads.inFront(b, z, y.shape());
   });

@@ -36,6 +36,7 @@ Finding findGelu(ir::Op &op);       // 0.5 x (1 + erf(x / sqrt 2)), 0.5 x (1 + t
 Finding findSilu(ir::Op &op);       // x sigmoid(x)
 Finding findSoftmax(ir::Op &op);    // exp(x - max) / sum, and softmax between two reshapes
 Finding findLinear(ir::Op &op);     // a product with a stored weight, plus a bias
+Finding findRotary(ir::Op &op);     // x cos + (-x2, x1) sin
 Finding findAttention(ir::Op &op);  // softmax(q k^T scale + mask) v
 
 // --- values

@@ -13,8 +13,8 @@ namespace {
 
 // Norms before what reads them; `linear` takes no product that attention wants: its weights are stored.
 const Family kFamilies[] = {
-    {"norm", findNorm},       {"norm-weight", findNormWeight}, {"gelu", findGelu},           {"silu", findSilu},
-    {"softmax", findSoftmax}, {"linear", findLinear},          {"attention", findAttention},
+    {"norm", findNorm},       {"norm-weight", findNormWeight}, {"gelu", findGelu},     {"silu", findSilu},
+    {"softmax", findSoftmax}, {"linear", findLinear},          {"rotary", findRotary}, {"attention", findAttention},
 };
 
 // Every rewrite leaves fewer small ops; this is far more than any graph has.
@@ -65,11 +65,26 @@ private:
       FUSOR_BUG("lift of {0} gives {1} for {2}", family.name, value.type().str(), ir::printOp(root));
     if (value.op() && value.name().empty()) value.setName(old.name());
     old.replaceAllUsesWith(value);
+    llvm::SmallVector<std::string, 2> constants;
+    for (ir::Value operand : op.operands())
+      if (operand && storedConstant(operand)) constants.push_back(operand.name().str());
     eraseDead(root, [&](ir::Op &dead) {
       erased_.insert(&dead);
       llvm::erase_if(refusals_, [&](const auto &refusal) { return refusal.first == &dead; });
     });
+    for (const std::string &name : constants) dropUnread(name);
     return true;
+  }
+
+  // A weight and its transposed copy would both be kept: not even until the end, models are large.
+  void dropUnread(const std::string &name) {
+    ir::Module &module = function_.module();
+    for (const auto &function : module.functions())
+      for (ir::Value read : function->reads())
+        if (read.name() == name && !read.unused()) return;
+    for (const auto &persistent : module.persistents())
+      if (llvm::is_contained(persistent->deriveFrom, name)) return;
+    module.erasePersistent(name);
   }
 
   ir::Function &function_;

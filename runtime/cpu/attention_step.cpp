@@ -90,6 +90,24 @@ public:
     }
     return seen;
   }
+  /// The final scores of one query and keys first ... first + n - 1, of q k: scaled, later keys filled, with the bias.
+  void finish(float *s, int64_t batch, int64_t head, int64_t query, int64_t first, int64_t n, int64_t length) const {
+    auto *times = k_.f32.binary[static_cast<int>(lanes::Fn2::mul)][static_cast<int>(lanes::Mode::rightScalar)];
+    times(s, &step_.scale_, s, n);
+    if (step_.hidden_)
+      std::fill(s + std::clamp<int64_t>(query + length - step_.tq_ + 1 - first, 0, n), s + n, *step_.hidden_);
+    if (!step_.bias_) return;
+    const Bias &b = *step_.bias_;
+    const float *bias = reinterpret_cast<const float *>(memory_.inputs[b.index]) + b.offset + batch * b.strides[0] +
+                        head * b.strides[1] + query * b.strides[2] + first * b.strides[3];
+    auto *plus = k_.f32.binary[static_cast<int>(lanes::Fn2::add)];
+    if (b.strides[3] == 1)
+      plus[static_cast<int>(lanes::Mode::vectors)](s, bias, s, n);
+    else if (b.strides[3] == 0)
+      plus[static_cast<int>(lanes::Mode::rightScalar)](s, bias, s, n);
+    else
+      for (int64_t j = 0; j < n; ++j) s[j] += bias[j * b.strides[3]];
+  }
   const lanes::Kernels &kernels() const { return k_; }
 
 private:
@@ -125,6 +143,11 @@ AttentionStep::AttentionStep(const codegen::AttentionPlan &plan, const SymbolVal
   q_ = viewOf(plan.q), k_ = viewOf(plan.k), v_ = viewOf(plan.v), y_ = viewOf(plan.y);
   if (isBackward_) dy_ = viewOf(plan.dy), dq_ = viewOf(plan.dq), dk_ = viewOf(plan.dk), dv_ = viewOf(plan.dv);
   if (kvLength_) lengthType_ = inputs[*kvLength_];
+  if (plan.hidden) hidden_ = static_cast<float>(*plan.hidden);
+  if (plan.bias) {
+    bias_ = Bias{plan.bias->index, valueOf(plan.bias->offset), {}};
+    for (unsigned i = 0; i < 4; ++i) bias_->strides[i] = valueOf(plan.bias->strides[i]);
+  }
 }
 
 int64_t AttentionStep::length(const StepMemory &memory) const {
@@ -134,7 +157,7 @@ int64_t AttentionStep::length(const StepMemory &memory) const {
 
 AttentionStep::Range AttentionStep::keysOf(int64_t firstQuery, int64_t lastQuery, int64_t length) const {
   Range keys{0, std::max<int64_t>(0, length)};
-  if (causal_) keys.end = std::clamp<int64_t>(lastQuery + length - tq_ + 1, 0, keys.end);
+  if (causal_ && !hidden_) keys.end = std::clamp<int64_t>(lastQuery + length - tq_ + 1, 0, keys.end);
   if (window_ > 0) keys.begin = std::clamp<int64_t>(firstQuery + length - tq_ - window_ + 1, 0, keys.end);
   return keys;
 }
@@ -162,14 +185,17 @@ void AttentionStep::forward(const StepMemory &memory, int64_t batch, int64_t hea
   float sums[kQueries];
   task.product(rows, n, d_, q, false, k, true, p, false);
   const lanes::Kernels &kernels = task.kernels();
+  const bool finishes = bias_ || hidden_;
+  const float scale = finishes ? 1.0f : scale_;
   for (int64_t i = 0; i < rows; ++i) {
     float *s = p.row(i);
+    if (finishes) task.finish(s, batch, head, first + i, keys.begin, n, length);
     Range seen = task.mask(s, batch, first + i, keys, length);
-    float top = kernels.f32.reduce[static_cast<int>(scale_ < 0 ? lanes::Reduce::min : lanes::Reduce::max)](
+    float top = kernels.f32.reduce[static_cast<int>(scale < 0 ? lanes::Reduce::min : lanes::Reduce::max)](
                     s + seen.begin, seen.size()) *
-                scale_;
+                scale;
     bool seesNone = seen.size() == 0 || top == -kInf;
-    sums[i] = seesNone ? 0 : kernels.rows.expSum(s + seen.begin, scale_, top, s + seen.begin, seen.size());
+    sums[i] = seesNone ? 0 : kernels.rows.expSum(s + seen.begin, scale, top, s + seen.begin, seen.size());
     std::memset(s, 0, (seesNone ? n : seen.begin) * 4);
     if (!seesNone) std::memset(s + seen.end, 0, (n - seen.end) * 4);
     if (lseOutput_)

@@ -23,6 +23,10 @@ private:
     unsigned index = 0;
     int64_t offset = 0, rowStride = 0;
   };
+  struct Bias { // strides of batch, head, query and key
+    unsigned index = 0;
+    int64_t offset = 0, strides[4] = {};
+  };
   struct Range {
     int64_t begin = 0, end = 0;
     int64_t size() const { return end - begin; }
@@ -38,8 +42,10 @@ private:
   ir::DType dtype_, lengthType_ = ir::DType::i32;
   int64_t batch_, tq_, tk_, heads_, kvHeads_, d_, window_;
   float scale_;
+  std::optional<float> hidden_; // the score of keys that causal hides
   View q_, k_, v_, y_, dy_, dq_, dk_, dv_;
   std::optional<unsigned> lseOutput_, keyMask_, kvLength_;
+  std::optional<Bias> bias_;
   unsigned lseInput_;
   Isa isa_;
 };

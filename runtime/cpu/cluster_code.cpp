@@ -135,6 +135,18 @@ bool mayOverwrite(const codegen::LoopPlan &plan, unsigned output, unsigned input
 
 } // namespace
 
+// A product whose right operand is a constant in f32, one for all batches.
+static void findWeight(ClusterCode &code) {
+  const auto *gemm = std::get_if<codegen::ContractionPlan>(&code.plan);
+  if (!gemm || !gemm->b.batchStride.is(0) || gemm->b.dtype != DType::f32) return;
+  Value weight = code.inputs[gemm->b.input];
+  if (!weight.isPersistent()) return;
+  const Persistent *p = code.op->function()->module().persistent(weight.name());
+  if (p->kind != PersistentKind::constant || p->type.dtype != DType::f32) return;
+  code.weight = p->name;
+  code.packed = std::make_shared<PackedWeight>();
+}
+
 ClusterCode lowerForCpu(const Op &op, const Target &target) {
   ClusterCode code;
   code.op = &op;
@@ -147,6 +159,7 @@ ClusterCode lowerForCpu(const Op &op, const Target &target) {
     if (!isQuantised(op) && !planNative(code, true)) planSplit(code, target);
   }
   code.body = std::make_shared<ReferenceBody>(op);
+  findWeight(code);
   return code;
 }
 
@@ -209,7 +222,7 @@ std::unique_ptr<Step> instantiate(const ClusterCode &code, const SymbolValues &s
   if (const auto *loop = std::get_if<codegen::LoopPlan>(&code.plan))
     return std::make_unique<LoopStep>(*loop, symbols, options);
   if (const auto *gemm = std::get_if<codegen::ContractionPlan>(&code.plan))
-    return std::make_unique<ContractionStep>(*gemm, symbols, options);
+    return std::make_unique<ContractionStep>(*gemm, symbols, options, code.packed);
   if (const auto *attention = std::get_if<codegen::AttentionPlan>(&code.plan))
     return std::make_unique<AttentionStep>(*attention, symbols, inputs, isa);
   if (const auto *scatter = std::get_if<codegen::ScatterPlan>(&code.plan))

@@ -2,6 +2,7 @@
 #pragma once
 #include "codegen/plan/anchors.h"
 #include "runtime/cpu/isa.h"
+#include "runtime/cpu/packed_weight.h"
 #include "runtime/cpu/reference_step.h"
 #include <variant>
 
@@ -30,6 +31,8 @@ struct ClusterCode {
   std::string whyReference;
   llvm::SmallVector<ir::Value, 8> inputs; // of the function, in the order of the plan's inputs
   std::shared_ptr<const ReferenceBody> body;
+  std::string weight;                   // the constant that a product has on its right, in f32; or empty
+  std::shared_ptr<PackedWeight> packed; // its copy, shared by all sizes
 
   bool isReference() const { return std::holds_alternative<std::monostate>(plan); }
   /// Why it, or a part of it, runs through the reference; empty where nothing does.

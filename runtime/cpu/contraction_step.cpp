@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kWidenElements = 65536; // of one task
 constexpr int64_t kFewRows = 2;           // products with so few rows do not pay for packing B
+constexpr int64_t kManyRows = 512;        // with more, packing B in each run is a small part of it
 
 int64_t valueOf(const Dim &dim, const SymbolValues &symbols) {
   auto value = dim.evaluate(symbols);
@@ -23,9 +24,10 @@ int64_t valueOf(const Dim &dim, const SymbolValues &symbols) {
 } // namespace
 
 ContractionStep::ContractionStep(const codegen::ContractionPlan &plan, const SymbolValues &symbols,
-                                 const LoopKernel::Options &options)
+                                 const LoopKernel::Options &options, std::shared_ptr<PackedWeight> packed)
     : m_(valueOf(plan.m, symbols)), n_(valueOf(plan.n, symbols)), k_(valueOf(plan.k, symbols)),
-      batch_(valueOf(plan.batch, symbols)), isF64_(plan.a.dtype == DType::f64), tiling_(m_, n_, k_), isa_(options.isa) {
+      batch_(valueOf(plan.batch, symbols)), isF64_(plan.a.dtype == DType::f64), tiling_(m_, n_, k_), isa_(options.isa),
+      packed_(m_ > kFewRows && m_ <= kManyRows ? std::move(packed) : nullptr) {
   tileRows_ = m_ && n_ ? tiling_.tile(0).rows : 1;
   rowTiles_ = llvm::divideCeil(m_, tileRows_);
   LoopKernel::Options epilogue = options;
@@ -65,21 +67,26 @@ const char *ContractionStep::widened(const Operand &operand, const StepMemory &m
 
 void ContractionStep::run(const StepMemory &memory, Workers &workers) const {
   epilogue_->prepare(memory, workers);
-  const char *a = widened(a_, memory, workers), *b = widened(b_, memory, workers);
+  Sources from{widened(a_, memory, workers), widened(b_, memory, workers), nullptr};
+  if (packed_) {
+    GemmArgs args;
+    args.N = n_, args.K = k_, args.B = reinterpret_cast<const float *>(from.b), args.ldb = b_.leading;
+    args.transB = b_.transposed;
+    from.packed = packed_->of(args, isa_);
+  }
   int64_t tiles = m_ && n_ ? tiling_.tiles() : 0;
   workers.forEach(batch_ * tiles,
-                  [&](int64_t task) { runTile(memory, a, b, task / tiles, tiling_.tile(task % tiles)); });
+                  [&](int64_t task) { runTile(memory, from, task / tiles, tiling_.tile(task % tiles)); });
   epilogue_->finish(memory, workers);
 }
 
-void ContractionStep::runTile(const StepMemory &memory, const char *a, const char *b, int64_t batch,
-                              const GemmTile &tile) const {
+void ContractionStep::runTile(const StepMemory &memory, Sources from, int64_t batch, const GemmTile &tile) const {
   int64_t size = isF64_ ? 8 : 4;
-  a += batch * a_.batchStride * size;
-  b += batch * b_.batchStride * size;
-  if (isDirect_) return product(a, b, tile, memory.outputs[0] + ((batch * m_ + tile.row) * n_ + tile.col) * size, n_);
+  from.a += batch * a_.batchStride * size;
+  from.b += batch * b_.batchStride * size;
+  if (isDirect_) return product(from, tile, memory.outputs[0] + ((batch * m_ + tile.row) * n_ + tile.col) * size, n_);
   char *c = threadScratch(ScratchUse::tile, tile.rows * tile.cols * size);
-  product(a, b, tile, c, tile.cols);
+  product(from, tile, c, tile.cols);
   LoopRectangle at;
   at.row = batch * m_ + tile.row, at.rows = tile.rows;
   at.column = tile.col, at.columns = tile.cols;
@@ -89,7 +96,8 @@ void ContractionStep::runTile(const StepMemory &memory, const char *a, const cha
   epilogue_->block(memory, at);
 }
 
-void ContractionStep::product(const char *a, const char *b, const GemmTile &tile, char *c, int64_t ldc) const {
+void ContractionStep::product(const Sources &from, const GemmTile &tile, char *c, int64_t ldc) const {
+  const auto &[a, b, packed] = from;
   if (isF64_) { // rare and small: ordinary loops, k innermost but one
     const auto *A = reinterpret_cast<const double *>(a), *B = reinterpret_cast<const double *>(b);
     auto *C = reinterpret_cast<double *>(c);
@@ -120,6 +128,7 @@ void ContractionStep::product(const char *a, const char *b, const GemmTile &tile
   args.B = B + (b_.transposed ? tile.col * b_.leading : tile.col);
   args.ldb = b_.leading, args.transB = b_.transposed;
   args.C = C, args.ldc = ldc;
+  if (packed) args.packedB = packed, args.packedCols = n_, args.packedFirst = tile.col;
   gemmTile(args, {0, 0, tile.rows, tile.cols}, isa_);
 }
 

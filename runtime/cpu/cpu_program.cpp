@@ -97,6 +97,9 @@ public:
   llvm::Error writePersistent(llvm::StringRef name, llvm::ArrayRef<char> bytes) override {
     if (auto error = checkSize(name, bytes.size())) return error;
     std::memcpy(stores_[name].data(), bytes.data(), bytes.size());
+    for (auto &function : functions_)
+      for (auto &code : function.second.codes)
+        if (code->packed && code->weight == name) code->packed->forget();
     freshness_.written(name);
     return llvm::Error::success();
   }

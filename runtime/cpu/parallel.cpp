@@ -11,7 +11,8 @@ namespace {
 /// How long an idle thread watches for the next region before it sleeps. Waking a sleeper costs 20 to 60 us, so this
 /// covers the serial stretches between the regions of a step, and no more: the core may be wanted by others.
 constexpr int kSpinMicroseconds = 100;
-/// After this long a spinning thread lets others onto its core between looks (more threads than cores).
+/// After this long a spinning thread of a team that is larger than the machine lets the others onto its core between
+/// looks. Where each has a core it does not: what yields to another process gets its core back after that one's slice.
 constexpr int kYieldAfterMicroseconds = 5;
 
 /// Regions with more tasks are run in several rounds, so that a count fits into half a ticket.
@@ -28,7 +29,7 @@ void pause() {
 }
 
 /// Spins until `done()` holds or the time is up; says whether it held.
-template <typename Predicate> bool spinUntil(Predicate done, int microseconds) {
+template <typename Predicate> bool spinUntil(Predicate done, int microseconds, bool yields) {
   using Clock = std::chrono::steady_clock;
   for (int i = 0; i < 64; ++i) {
     if (done()) return true;
@@ -42,7 +43,7 @@ template <typename Predicate> bool spinUntil(Predicate done, int microseconds) {
     }
     auto waited = Clock::now() - start;
     if (waited > std::chrono::microseconds(microseconds)) return done();
-    if (waited > std::chrono::microseconds(kYieldAfterMicroseconds)) std::this_thread::yield();
+    if (yields && waited > std::chrono::microseconds(kYieldAfterMicroseconds)) std::this_thread::yield();
   }
 }
 
@@ -54,7 +55,9 @@ template <typename Predicate> bool spinUntil(Predicate done, int microseconds) {
 /// threads.
 class Workers::Team {
 public:
-  explicit Team(unsigned threads) : threadCount(threads), pool(llvm::hardware_concurrency(threads - 1)) {
+  explicit Team(unsigned threads)
+      : threadCount(threads), yields(threads > std::max(1u, std::thread::hardware_concurrency())),
+        pool(llvm::hardware_concurrency(threads - 1)) {
     for (unsigned i = 1; i < threads; ++i) pool.async([this] { serve(); });
   }
 
@@ -79,7 +82,7 @@ public:
     announce();
     help();
     // A long last task elsewhere: sleep instead of burning the core.
-    if (spinUntil([&] { return unfinished.load(std::memory_order_acquire) == 0; }, kSpinMicroseconds)) return;
+    if (spinUntil([&] { return unfinished.load(std::memory_order_acquire) == 0; }, kSpinMicroseconds, yields)) return;
     while (int left = unfinished.load(std::memory_order_acquire)) unfinished.wait(left, std::memory_order_acquire);
   }
 
@@ -108,7 +111,7 @@ private:
   void serve() {
     int seen = 0;
     while (true) {
-      if (!spinUntil([&] { return signal.load(std::memory_order_acquire) != seen; }, kSpinMicroseconds))
+      if (!spinUntil([&] { return signal.load(std::memory_order_acquire) != seen; }, kSpinMicroseconds, yields))
         signal.wait(seen);
       seen = signal.load(std::memory_order_acquire);
       if (stopping.load()) return;
@@ -117,6 +120,7 @@ private:
   }
 
   const unsigned threadCount;
+  const bool yields;
   alignas(64) std::atomic<uint64_t> ticket{0};
   std::atomic<const llvm::function_ref<void(int64_t)> *> function{nullptr};
   std::atomic<int64_t> end{0};                ///< one past the round's last task

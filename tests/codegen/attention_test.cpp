@@ -38,6 +38,23 @@ func @f(%q: bf16[B, 3, 32], %k: bf16[B, 11, 16], %v: bf16[B, 11, 16], %mask: i1[
   return %y
 })",
               {{{"B", 1}}, {{"B", 3}}}, options);
+  // A bias for each key, for each head and query, for everything; beside a causal mask and groups.
+  for (auto [bias, heads, kv, attrs] : {std::make_tuple("[B, 1, 1, 77]", "2", "32", ""),
+                                        {"[1, 4, 70, 77]", "4", "16", ", kv_heads = 2, causal = true"},
+                                        {"[B, 1, 1, 77]", "2", "32", ", causal = true, hidden = -0.5"},
+                                        {"[B, 2, 70, 77]", "2", "32", ", scale = 0.5"},
+                                        {"[1, 1, 70, 1]", "1", "32", ""}})
+    checker.add(replaced(replaced(replaced(replaced(R"(
+dim B in 1..64
+func @f(%q: bf16[B, 70, 32], %k: bf16[B, 77, KV], %v: bf16[B, 77, KV], %bias: f32BIAS) -> bf16[B, 70, 32], f32[B, HEADS, 70] {
+  %y, %lse = attention %q, %k, %v, bias = %bias {heads = HEADSATTRS}
+  return %y, %lse
+})",
+                                                    "BIAS", bias),
+                                           "KV", kv),
+                                  "HEADS", heads),
+                         "ATTRS", attrs),
+                {{{"B", 1}}, {{"B", 2}}}, options);
   for (const FunctionKernels *kernels : checker.kernels())
     for (const DistinctKernel &kernel : kernels->kernels)
       EXPECT_EQ(kernel.kernel.source.find("on CUDA cores: "), std::string::npos) << kernel.kernel.name;

@@ -182,6 +182,10 @@ TEST(BuilderErrors, Attention) {
             "'attention' key_mask must be i1[2, 3], is f32[2, 3]");
   EXPECT_EQ(refusal("attention", {t(8), t(8), t(8), std::nullopt, f32({})}, heads),
             "'attention' kv_length must be an integer scalar, is f32[]");
+  EXPECT_EQ(refusal("attention", {t(8), t(8), t(8), std::nullopt, std::nullopt, f32({3, 3})}, heads),
+            "'attention' bias must be f32[2, 2, 3, 3], with any dim 1 instead, is f32[3, 3]");
+  EXPECT_EQ(refusal("attention", {t(8), t(8), t(8), std::nullopt, std::nullopt, bf16({2, 1, 1, 3})}, heads),
+            "'attention' bias must be f32[2, 2, 3, 3], with any dim 1 instead, is bf16[2, 1, 1, 3]");
   EXPECT_EQ(refusal("attention_grad", {f32({1}), t(8), t(8), t(8), t(8), f32({2, 2, 3})}, heads),
             "'attention_grad' dy and y must have the shape of q f32[2, 3, 8]: f32[1] and f32[2, 3, 8]");
   EXPECT_EQ(refusal("attention_grad", {t(8), t(8), t(8), t(8), t(8), f32({2, 3})}, heads),

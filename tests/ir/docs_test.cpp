@@ -22,7 +22,7 @@ TEST(OpsMarkdown, HasARowForEveryOpAndEveryAttribute) {
 TEST(OpsMarkdown, SaysHowAnOpIsDefinedAndWhatItsAttributesTake) {
   std::string page = opsMarkdown();
   EXPECT_TRUE(contains(page, "| `silu` | x (floats) | y | x * sigmoid(x) | formula, gradient | pointwise |"));
-  EXPECT_TRUE(contains(page, "| `attention` | q, k, v, key_mask?, kv_length? | y, lse |"));
+  EXPECT_TRUE(contains(page, "| `attention` | q, k, v, key_mask?, kv_length?, bias? | y, lse |"));
   EXPECT_TRUE(contains(page, "| expansion, primitive, gradient | attention |"));
   EXPECT_TRUE(contains(page, "| `dropout` | `rate` | real in 0.0..1.0 | 0.1 |"));
   EXPECT_TRUE(contains(page, "| `gelu` | `form` | tanh or erf | tanh |"));

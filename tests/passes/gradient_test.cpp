@@ -65,6 +65,25 @@ TEST(Gradient, SharedParamAndExpandedOp) {
   expectGradientsMatchDifferences(module, {}, 0);
 }
 
+// A bias on the scores, from a param: the rule of attention does not cover it, its expansion gives all four gradients.
+TEST(Gradient, AttentionWithABiasIsExpanded) {
+  ir::Module module("bias");
+  const std::pair<const char *, ir::Shape> params[] = {
+      {"q", {1, 3, 4}}, {"k", {1, 3, 4}}, {"v", {1, 3, 4}}, {"bias", {1, 2, 1, 3}}};
+  ir::Function &f = module.addFunction("forward");
+  llvm::SmallVector<ir::Value, 6> operands;
+  for (const auto &[name, shape] : params) {
+    module.addPersistent({ir::PersistentKind::param, name, {ir::DType::f64, shape}, {}, nullptr, {}, {}, {}, {}});
+    if (operands.size() == 3) operands.append(2, ir::Value());
+    operands.push_back(f.read(name));
+  }
+  ir::Builder b(f.block());
+  ir::Value y = b.op("attention", operands, {{"heads", int64_t(2)}, {"causal", true}});
+  f.setReturns({{ir::ReturnKind::result, "", b.op("mean", {b.op("mul", {y, y})})}});
+  expectGradientsMatchDifferences(module, {}, 0);
+  EXPECT_EQ(module.function("train_step")->returns().size(), 5u);
+}
+
 std::string errorOf(ir::Module &module) {
   passes::PassOptions options;
   passes::PassContext context(options);

@@ -2,7 +2,9 @@
 #include "runtime/cpu/parallel.h"
 
 #include "llvm/Support/FormatVariadic.h"
+#include <array>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <gtest/gtest.h>
 #include <limits>
@@ -165,6 +167,30 @@ TEST(CpuGemm, SameBitsForAnyNumberOfThreads) {
           gemm(problem.on(result), *workers, isa);
           ASSERT_TRUE(sameBits(expected, result)) << workers->threads() << " threads, " << isaName(isa).str();
         }
+    }
+}
+
+// B packed once for all products: the same bits, for a whole product and for one of some of its columns.
+TEST(CpuGemm, PackedBGivesTheSameBits) {
+  for (bool transB : {false, true})
+    for (auto [M, N, K] : {std::array<int64_t, 3>{3, 5, 7}, {64, 500, 300}, {5, 48, 256}, {70, 1000, 513}}) {
+      Problem p(M, N, K, false, transB, 1.0f, 0.0f, 3);
+      std::vector<float> plain = p.c, packed = p.c;
+      Workers workers(2);
+      gemm(p.on(plain), workers);
+      float *memory = static_cast<float *>(std::aligned_alloc(64, (packedFloats(K, N) * 4 + 63) / 64 * 64));
+      packWholeB(p.on(plain), memory);
+      GemmArgs args = p.on(packed);
+      args.packedB = memory, args.packedCols = N;
+      args.B = nullptr, args.ldb = 0;
+      const int64_t half = N / 96 * 48; // columns from here on are a product of their own
+      GemmArgs right = args;
+      right.N = N - half, right.C += half, right.packedFirst = half;
+      args.N = half;
+      if (half) gemm(args, workers);
+      gemm(right, workers);
+      std::free(memory);
+      EXPECT_EQ(std::memcmp(plain.data(), packed.data(), plain.size() * 4), 0) << M << " " << N << " " << K << transB;
     }
 }
 

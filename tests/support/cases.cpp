@@ -1,6 +1,7 @@
 #include "tests/support/cases.h"
 #include "ir/graph/bug.h"
 #include "ir/graph/builder.h"
+#include "ir/ops/graph_value.h"
 #include "ir/reference/reference.h"
 #include "tests/support/recipes.h"
 #include "llvm/ADT/STLExtras.h"
@@ -77,7 +78,8 @@ OpCase caseOf(const OpDef &def, const Recipe &recipe, DType dtype, uint64_t seed
   for (const Operand &o : recipe.operands)
     c.types.push_back(o.absent || o.fill == Operand::Fill::result
                           ? std::nullopt
-                          : std::optional(TensorType{o.dtype.value_or(dtype), o.shape, o.granularity}));
+                          : std::optional(TensorType{o.dtype.value_or(o.accumulates ? computeType(dtype) : dtype),
+                                                     o.shape, o.granularity}));
   for (auto i : llvm::seq<size_t>(0, slots.size())) {
     if (!c.types[i]) continue;
     slots[i] = filled(def, recipe.operands[i], *c.types[i], draws);

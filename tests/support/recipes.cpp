@@ -272,9 +272,17 @@ Recipes attention() {
     Recipe r{attentionInputs(s), attentionAttrs(s)};
     addOptional(r.operands, s);
     r.isRagged = s.isRagged;
+    all.push_back(r);
+    // A bias for all, for keys of each batch entry, for each head, for everything; once beside each mask.
+    const Shape biases[] = {
+        {1, 1, s.tq, s.tk}, {s.batch, 1, 1, s.tk}, {1, s.heads, 1, 1}, {s.batch, s.heads, s.tq, s.tk}};
+    r.operands.push_back(t(biases[all.size() / 2 % 4]));
+    r.operands.back().accumulates = true;
+    if (s.causal && all.size() / 2 % 2) r.attrs.set("hidden", -0.5);
     all.push_back(std::move(r));
   }
   all.push_back({attentionInputs(kAttentions[0]), {{"heads", kI * 2}, {"scale", 0.3}}});
+  all.push_back({attentionInputs(kAttentions[1]), {{"heads", kI * 2}, {"causal", true}, {"hidden", -10000.0}}});
   return all;
 }
 Recipes attentionGrad() { // dy, q, k, v, y, lse, key_mask?, kv_length?
@@ -298,6 +306,11 @@ Recipes rope() {
           {{t({2, 3, 8}), ints({3}, 0, 40)}, {{"heads", kI * 2}, {"interleaved", interleaved}, {"inverse", inverse}}});
   all.push_back(ragged({{t({2, 33, 96}), ints({33}, 0, 4000)}, {{"heads", kI * 3}}}));
   return all;
+}
+Recipes rotary() {
+  return {{{t({2, 3, 8}), t({3, 8}), t({1, 3, 8})}, {}},
+          {{t({4}), t({4}), t({4})}, {}},
+          ragged({{t({2, 3, 33, 64}), t({1, 1, 33, 64}), t({33, 64})}, {}})};
 }
 Recipes cacheWrite() {
   return {{{t({2, 5, 3}), t({2, 2, 3}), scalar(1, DType::i32)}, {}},
@@ -432,6 +445,7 @@ constexpr Entry kEntries[] = {
     {"attention", attention},
     {"attention_grad", attentionGrad},
     {"rope", rope},
+    {"rotary", rotary},
     {"cache_write", cacheWrite},
     {"embedding", embedding},
     {"embedding_grad", embeddingGrad},

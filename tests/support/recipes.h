@@ -17,6 +17,7 @@ struct Operand {
   unsigned index = 0;
   bool absent = false;
   ir::Granularity granularity = ir::Granularity::none;
+  bool accumulates = false; // of what the case's dtype is computed in: f32, or f64
 };
 
 struct Recipe {

@@ -73,14 +73,8 @@ std::optional<Rows> rowsOf(NodeSite &s, const Shape &x, Term indices, unsigned b
   if (auto error = w.checkSize({ir::product(x)})) return s.fail("{0}", llvm::toString(std::move(error))), std::nullopt;
   unsigned named = batch + static_cast<unsigned>(k);
   auto steps = strides(x, named);
-  if (auto constant = s.constant(1))
-    for (size_t i = 0; i < constant->size() && k > 0; ++i) {
-      const Dim &size = x[batch + i % k];
-      double index = (*constant)[i];
-      if (size.isConstant() &&
-          !(index >= -static_cast<double>(size.value()) && index < static_cast<double>(size.value())))
-        return s.fail("index {0} is outside of a dim of {1}", index, size.str()), std::nullopt;
-    }
+  for (int64_t i = 0; i < k; ++i) s.checkIndices(1, x[batch + i], static_cast<unsigned>(i), static_cast<unsigned>(k));
+  if (s.failed()) return std::nullopt;
   Shape places = indices.shape();
   places.pop_back();
   Term sum = w.constant(0, DType::i64).broadcast(places);

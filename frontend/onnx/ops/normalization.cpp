@@ -195,6 +195,8 @@ void embedLayerNormalization(NodeSite &s) {
   s.ignore("mask_index_type");
   bool hasMask = s.has(7);
   s.checkIndices(0, words.dim(0));
+  if (segments && kinds) s.checkIndices(1, kinds.dim(0));
+  s.checkIndices(8, positions.dim(0));
   if (s.failed()) return;
   Term positionIds = s.optionalIn(8);
   ir::Attrs rows{{"axis", int64_t(0)}};

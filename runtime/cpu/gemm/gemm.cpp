@@ -46,6 +46,19 @@ void accumulate(const Block &block, Isa isa) {
   llvm_unreachable("an instruction set that isSupported() refuses");
 }
 
+void packB(const Block &block, float *packed, Isa isa) {
+  switch (isa) {
+  case Isa::Baseline: return baseline::packB(block, packed);
+#ifdef FUSOR_CPU_X86
+  case Isa::Avx2: return avx2::packB(block, packed);
+  case Isa::Avx512: return avx512::packB(block, packed);
+#else
+  default: break;
+#endif
+  }
+  llvm_unreachable("an instruction set that isSupported() refuses");
+}
+
 /// Splits `extent` into as few equal parts as `maximum` allows, each a multiple of `step`.
 int64_t evenPart(int64_t extent, int64_t maximum, int64_t step) {
   int64_t parts = std::max<int64_t>(1, llvm::divideCeil(extent, maximum));
@@ -82,8 +95,23 @@ GemmTile GemmTiling::tile(int64_t index) const {
   return {row, col, std::min(tileRows, M - row), std::min(tileCols, N - col)};
 }
 
+// One depth after another; in each, register panels of kColStep columns (or a divisor of it) one after the other, so
+// that column c of a depth from k on begins at k * N + c * depth where c is a multiple of kColStep.
+int64_t packedFloats(int64_t K, int64_t N) { return K * N + kPackSlack; }
+
+void packWholeB(const GemmArgs &args, float *packed, Isa isa) {
+  for (int64_t k = 0; k < args.K; k += kMaxDepth) {
+    Block block{};
+    block.cols = args.N, block.depth = std::min(kMaxDepth, args.K - k);
+    block.b = args.transB ? args.B + k : args.B + k * args.ldb;
+    block.ldb = args.ldb, block.transB = args.transB;
+    packB(block, packed + k * args.N, isa);
+  }
+}
+
 void gemmTile(const GemmArgs &args, const GemmTile &tile, Isa isa) {
   assert((args.beta == 0.0f || args.beta == 1.0f) && "beta is 0 or 1");
+  assert((!args.packedB || (args.packedFirst + tile.col) % kColStep == 0) && "packed panels begin there");
   assert(tile.row + tile.rows <= args.M && tile.col + tile.cols <= args.N && "the tile lies within C");
   if (args.beta == 0.0f)
     for (int64_t row = tile.row; row < tile.row + tile.rows; ++row)
@@ -104,7 +132,10 @@ void gemmTile(const GemmArgs &args, const GemmTile &tile, Isa isa) {
                     .c = args.C + r * args.ldc + c,
                     .ldc = args.ldc,
                     .alpha = args.alpha,
-                    .workspace = workspace},
+                    .workspace = workspace,
+                    .packedB = args.packedB ? args.packedB + k * args.packedCols +
+                                                  (args.packedFirst + c) * std::min(kMaxDepth, args.K - k)
+                                            : nullptr},
                    isa);
 }
 

@@ -23,6 +23,10 @@ struct GemmArgs {
   int64_t ldc = 0;
   float alpha = 1.0f;
   float beta = 0.0f; ///< 0: C is only written, whatever it held (NaN too); 1: C is accumulated into; nothing else
+  /// Of packWholeB, for all `packedCols` columns; column 0 of this product is column `packedFirst` there, a multiple of
+  /// 48. B, ldb and transB are not read then.
+  const float *packedB = nullptr;
+  int64_t packedCols = 0, packedFirst = 0;
 };
 
 /// A rectangle of C.
@@ -44,6 +48,12 @@ private:
   int64_t tileRows, tileCols;
   int64_t rowTiles, colTiles;
 };
+
+/// Floats of packWholeB for an op(B) of K by N.
+int64_t packedFloats(int64_t K, int64_t N);
+/// All of op(B) in the order in which products read it, for B that many products have. Bits of the products stay.
+/// `packed` is aligned to 64 bytes.
+void packWholeB(const GemmArgs &args, float *packed, Isa isa = bestIsa());
 
 /// Computes one tile on the calling thread. `tile` comes from GemmTiling (larger ones work too, more slowly). Keeps one
 /// packing buffer of about 0.8 MiB per thread that ever called it.

@@ -28,12 +28,14 @@ struct Block {
   float *c;
   int64_t ldc;
   float alpha;
-  float *workspace; ///< kWorkspaceFloats, 64-byte aligned
+  float *workspace;               ///< kWorkspaceFloats, 64-byte aligned
+  const float *packedB = nullptr; ///< of packB, from these columns on; null: b is packed now
 };
 
 #define FUSOR_GEMM_KERNEL(ISA)                                                                                         \
   namespace ISA {                                                                                                      \
   void accumulate(const Block &block);                                                                                 \
+  void packB(const Block &block, float *packed);                                                                       \
   void widenBf16(const uint16_t *source, float *target, int64_t count);                                                \
   }
 FUSOR_GEMM_KERNEL(baseline)
