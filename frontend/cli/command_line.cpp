@@ -236,8 +236,14 @@ CommandLine parseCommandLine(int argc, const char *const *argv) {
       ->check(CLI::IsMember({"stats", "verify", "clear", "export", "import"}));
   cacheApp->add_option("file", cacheOptions->file, "of export and import");
 
-  for (auto [name, about] : {std::pair{"replay", "compile and time a dumped, perhaps edited, kernel"},
-                             {"report", "one HTML page from a dump"}}) {
+  auto replayOptions = std::make_shared<ReplayOptions>();
+  CLI::App *replayApp =
+      verbWith("replay", "compile, run, compare and time a dumped, perhaps edited, kernel", replayOptions, replay);
+  replayApp->add_option("folder", replayOptions->folder, "DIR/kernels/NAME of a dump with --dump-inputs")->required();
+  auto *installs = replayApp->add_flag("--install", replayOptions->installs, "later runs on a GPU use the edited text");
+  replayApp->add_flag("--uninstall", replayOptions->uninstalls, "they use the generated one again")->excludes(installs);
+
+  for (auto [name, about] : {std::pair{"report", "one HTML page from a dump"}}) {
     CLI::App *sub = app.add_subcommand(name, std::string(about) + " (not available yet)");
     sub->allow_extras()->prefix_command();
     sub->final_callback([&command, name = name] {

@@ -80,6 +80,10 @@ struct RunOptions : ModuleOptions {
   std::string inputsFolder, outputsFolder, expectFolder;
   double atol = 1e-5, rtol = 1e-5;
 };
+struct ReplayOptions {
+  std::string folder; // DIR/kernels/NAME
+  bool installs = false, uninstalls = false;
+};
 struct ImportOptions {
   std::string file, output;
 };

@@ -16,6 +16,7 @@ int run(const CommonOptions &common, const RunOptions &options);
 int importModel(const CommonOptions &common, const ImportOptions &options);
 int ops(const CommonOptions &common, const OpsOptions &options);
 int fuzz(const CommonOptions &common, const FuzzOptions &options);
+int replay(const CommonOptions &common, const ReplayOptions &options);
 int cache(const CommonOptions &common, const CacheOptions &options);
 
 } // namespace fusor::frontend::cli

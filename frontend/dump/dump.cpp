@@ -73,7 +73,9 @@ llvm::Error writeKernels(const DumpFolder &folder, const DumpedProgram &dumped) 
   for (unsigned i = 0; i < dumped.description.kernels.size(); ++i) {
     const DescribedKernel &kernel = dumped.description.kernels[i];
     std::string place = "kernels/" + kernel.code.name + "/kernel";
-    if (auto error = folder.write(place + ".cu", kernel.code.source)) return error;
+    const std::string &ran = kernel.edited.empty() ? kernel.code.source : kernel.edited;
+    if (auto error = folder.write(place + ".cu", ran)) return error;
+    if (auto error = folder.write(place + ".original.cu", kernel.code.source)) return error;
     if (auto error = folder.write(place + ".json", jsonText(kernelJson(dumped, i)))) return error;
     if (!kernel.ptx.empty())
       if (auto error = folder.write(place + ".ptx", kernel.ptx)) return error;
