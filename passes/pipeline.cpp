@@ -2,6 +2,7 @@
 #include "passes/fp8/fold.h"
 #include "passes/fp8/insert.h"
 #include "passes/fp8/split.h"
+#include "passes/fp8/statistics.h"
 #include "passes/fp8/tn.h"
 #include "passes/fp8/update.h"
 #include "passes/fp8/weights.h"
@@ -64,6 +65,9 @@ const Step kSteps[] = {
      true},
     {{"schedule", schedule, "when kernels are fixed: which runs first decides how long values live"}, true, true},
     {{"fp8-split", fp8Split, "when the peak is known: a kernel there gives up what another can make"}, false, true},
+    {{"fp8-statistics", fp8Statistics, "when copies that can go from the peak have gone: what is left pays for FP8"},
+     false,
+     true},
     // memory (lifetimes of that order) is planned by the run time for each bucket, see passes/memory
 };
 

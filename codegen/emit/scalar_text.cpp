@@ -16,6 +16,8 @@ llvm::StringRef storageType(DType type) {
   return name(type);
 }
 
+llvm::StringRef unsaturatedType(DType type) { return type == DType::f8e4m3 ? "f8e4m3_nan" : "f8e5m2_inf"; }
+
 llvm::StringRef variableType(DType type) {
   if (type == DType::f64) return "double";
   if (isFloat(type)) return "float";
@@ -200,15 +202,11 @@ private:
   llvm::DenseMap<const void *, Text> shared_;
 };
 
-// The result is one of the operands or its negative: already rounded to their common dtype.
-bool keepsRounding(const Op &op) {
-  return op.is("neg") || op.is("abs") || op.is("max") || op.is("min") || op.is("select");
-}
-
 } // namespace
 
 std::string formulaText(const Op &op, llvm::ArrayRef<ScalarOperand> operands, CodeWriter &w, NamePool &names) {
   DType to = op.result().dtype();
+  if (isUnsaturatedCast(op.site())) return llvm::formatv("roundTo<{0}>({1})", unsaturatedType(to), operands[0].text);
   if (op.is("cast")) return castText(operands[0].text, operands[0].dtype, to);
   llvm::SmallVector<Expr, 4> inputs;
   for (unsigned i = 0; i < operands.size(); ++i) inputs.push_back(Expr::input(i));
@@ -217,7 +215,7 @@ std::string formulaText(const Op &op, llvm::ArrayRef<ScalarOperand> operands, Co
   if (to == DType::i1) return writer.toBoolean(text).text;
   text = writer.toNumber(text);
   DType from = writer.isDouble() ? DType::f64 : DType::f32;
-  if (from == to || (isNarrowFloat(to) && keepsRounding(op))) return text.text;
+  if (from == to || (isNarrowFloat(to) && op.def().isChoice)) return text.text;
   return castText(text.text, from, to);
 }
 

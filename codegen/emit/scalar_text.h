@@ -11,6 +11,8 @@ namespace fusor::codegen {
 
 /// How elements of `type` lie in memory: "float", "bf16", "i1".
 llvm::StringRef storageType(ir::DType type);
+/// FP8 of codegen/device/fp8_unsaturated.cuh, of which f8e5m2's is also how an Inf is stored.
+llvm::StringRef unsaturatedType(ir::DType type);
 /// What load() gives for it, the type of variables: "float" for bf16, "bool" for i1.
 llvm::StringRef variableType(ir::DType type);
 /// What sums and extremes of it are accumulated in: "double" for f64 and integers, else "float".

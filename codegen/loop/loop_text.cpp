@@ -219,7 +219,10 @@ void LoopText::compute(const LoopStep &step) {
   case LoopStep::Kind::formula: {
     llvm::SmallVector<ScalarOperand, 4> operands;
     for (Value operand : step.op->operands()) operands.push_back({spell(operand), operand.dtype()});
-    if (step.op->is("cast") && isFp8(type) && isOnlyStored(v)) return define(v, type, operands[0].text);
+    bool isUnsaturated = isUnsaturatedCast(step.op->site());
+    if (isUnsaturated) k_.use("fp8_unsaturated.cuh");
+    if (step.op->is("cast") && isFp8(type) && !isUnsaturated && isOnlyStored(v))
+      return define(v, type, operands[0].text);
     k_.use("math.cuh");
     return define(v, type, formulaText(*step.op, operands, w(), k_.names()));
   }
@@ -227,8 +230,18 @@ void LoopText::compute(const LoopStep &step) {
   }
 }
 
-void LoopText::storeArray(const LoopStore &store, llvm::StringRef array) {
+// store() of f8e5m2 saturates, also an Inf that was loaded or is meant.
+std::string LoopText::pointer(const LoopStore &store) {
   std::string p = outputs_.empty() ? k_.output(store.output) : outputs_[store.output];
+  Op *op = store.value.op();
+  bool isSaturated = op && op->is("cast") && !isUnsaturatedCast(op->site());
+  if (typeOf(store.value) != DType::f8e5m2 || isSaturated) return p;
+  k_.use("fp8_unsaturated.cuh");
+  return "(f8e5m2_inf *)" + p;
+}
+
+void LoopText::storeArray(const LoopStore &store, llvm::StringRef array) {
+  std::string p = pointer(store);
   if (isVector(store.access)) {
     k_.use("vector.cuh");
     return w().line("storeVector({0} + {1}, {2});", p, index(store.access), array);
@@ -238,7 +251,7 @@ void LoopText::storeArray(const LoopStore &store, llvm::StringRef array) {
 }
 
 void LoopText::storeScalar(const LoopStore &store) {
-  std::string p = outputs_.empty() ? k_.output(store.output) : outputs_[store.output];
+  std::string p = pointer(store);
   w().line("store({0} + {1}, {2});", p, index(store.access), spell(store.value));
 }
 

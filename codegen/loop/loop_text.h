@@ -83,6 +83,7 @@ private:
     return lane.empty() ? place_.column : "(" + place_.column + " + " + lane.str() + ")";
   }
   std::string pointer(const Access &access);
+  std::string pointer(const LoopStore &store);
   void define(ir::Value v, ir::DType type, std::string text);
   bool isOnlyStored(ir::Value v) const;
   ir::DType typeOf(ir::Value v) const { return v.dtype(); }

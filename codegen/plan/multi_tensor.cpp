@@ -18,7 +18,9 @@ struct Group {
   llvm::SmallVector<Op *, 1> turned;
 };
 
-bool canFollow(const Op &op) { return op.is("cast") || op.is("fp8_cast") || op.is("amax"); }
+bool canFollow(const Op &op) {
+  return (op.is("cast") && !isUnsaturatedCast(op.site())) || op.is("fp8_cast") || op.is("amax");
+}
 
 llvm::Expected<std::vector<Group>> groupsOf(const Block &body) {
   std::vector<Group> groups;

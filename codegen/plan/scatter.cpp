@@ -25,7 +25,7 @@ llvm::Expected<ScatterPlan> planScatter(const FlatCluster &cluster) {
   if (returns.size() != 1) return opError("scatter_add has one result, the cluster has {0}", returns.size());
   Value out = returns[0].value;
   plan.outputType = out.dtype();
-  if (out.op() && out.op()->is("cast")) out = out.op()->operand(0u);
+  if (out.op() && out.op()->is("cast") && !isUnsaturatedCast(out.op()->site())) out = out.op()->operand(0u);
   if (out != op.result()) return opError("nothing but a cast can follow scatter_add in its kernel");
   return plan;
 }

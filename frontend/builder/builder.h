@@ -182,7 +182,8 @@ FUSOR_API Value exp(Value x, Site site = Site::here());
 FUSOR_API Value log(Value x, Site site = Site::here());
 FUSOR_API Value sqrt(Value x, Site site = Site::here());
 FUSOR_API Value rsqrt(Value x, Site site = Site::here());
-FUSOR_API Value cast(Value x, DType to, Site site = Site::here());
+/// To FP8: what is too large becomes the largest, or where it does not saturate Inf (f8e5m2) or NaN (f8e4m3).
+FUSOR_API Value cast(Value x, DType to, bool saturate = true, Site site = Site::here());
 /// 0 with probability `rate`, else x / (1 - rate), by the integer scalar `seed` and the number of the place.
 FUSOR_API Value dropout(Value x, Value seed, double rate, int64_t stream, Site site = Site::here());
 

@@ -51,9 +51,9 @@ Value exp(Value x, Site site) { return one("exp", {x}, site); }
 Value log(Value x, Site site) { return one("log", {x}, site); }
 Value sqrt(Value x, Site site) { return one("sqrt", {x}, site); }
 Value rsqrt(Value x, Site site) { return one("rsqrt", {x}, site); }
-Value cast(Value x, DType to, Site site) {
+Value cast(Value x, DType to, bool saturate, Site site) {
   if (!x.empty() && x.dtype() == to) return x;
-  return one("cast", {x}, site, {{"to", frontend::toIr(to)}});
+  return one("cast", {x}, site, {{"to", frontend::toIr(to)}, {"saturate", saturate}});
 }
 Value dropout(Value x, Value seed, double rate, int64_t stream, Site site) {
   return one("dropout", {x, seed}, site, {{"rate", rate}, {"stream", stream}});

@@ -26,7 +26,10 @@ llvm::Expected<ResultTypes> inferElementwise(const OpSite &site) {
 namespace {
 
 llvm::Expected<ResultTypes> inferCast(const OpSite &site) {
-  return ResultTypes{{site.attr<DType>("to"), site.type(0).shape}};
+  auto to = site.attr<DType>("to");
+  if (!site.flag("saturate") && to != DType::f8e4m3 && to != DType::f8e5m2)
+    return opError("saturate = false is of casts to f8e4m3 and f8e5m2, this one is to {0}", name(to));
+  return ResultTypes{{to, site.type(0).shape}};
 }
 
 constexpr double kSqrtHalf = 0.70710678118654752440, kSqrt2OverPi = 0.79788456080286535588, kGeluCubic = 0.044715;
@@ -85,6 +88,7 @@ llvm::ArrayRef<OpDef> elementwiseOps() {
           .formula([](auto a, auto b) { return fmod(a, b); })
           .gradient([](auto a, auto b, auto dy) { return both(dy, -(dy * trunc(a / b))); }),
       op("max")
+          .choice()
           .summary("the larger; NaN if either is")
           .commutative()
           .types(TypeClass::numbers)
@@ -94,6 +98,7 @@ llvm::ArrayRef<OpDef> elementwiseOps() {
                         select(b > a, dy, select(a == b, half(dy), 0.0)));
           }),
       op("min")
+          .choice()
           .summary("the smaller; NaN if either is")
           .commutative()
           .types(TypeClass::numbers)
@@ -102,10 +107,14 @@ llvm::ArrayRef<OpDef> elementwiseOps() {
             return both(select(a < b, dy, select(a == b, half(dy), 0.0)),
                         select(b < a, dy, select(a == b, half(dy), 0.0)));
           }),
-      op("neg").summary("-x").types(TypeClass::numbers).formula([](auto x) { return -x; }).gradient([](auto, auto dy) {
-        return -dy;
-      }),
+      op("neg")
+          .summary("-x")
+          .choice()
+          .types(TypeClass::numbers)
+          .formula([](auto x) { return -x; })
+          .gradient([](auto, auto dy) { return -dy; }),
       op("abs")
+          .choice()
           .summary("|x|")
           .types(TypeClass::numbers)
           .formula([](auto x) { return abs(x); })
@@ -397,6 +406,7 @@ llvm::ArrayRef<OpDef> elementwiseOps() {
           .formula([](auto x) { return isinf(x); })
           .zeroGradient(),
       op("select")
+          .choice()
           .summary("a where the condition holds, else b")
           .operands({"condition", "a", "b"})
           .untyped({0})
@@ -422,6 +432,8 @@ llvm::ArrayRef<OpDef> elementwiseOps() {
           .precision(PrecisionClass::any)
           .required("to", AttrKind::dtype)
           .note("dtype of the result")
+          .flag("saturate", true)
+          .note("FP8 alone: what is too large becomes the largest, else Inf in f8e5m2 and NaN in f8e4m3")
           .formula([](auto x) { return x; })
           .infer(inferCast)
           .gradient([](const GradientSite &g) -> llvm::SmallVector<Value, 4> {

@@ -49,6 +49,7 @@ public:
   OpEntry &&quantised() { return def_.takesQuantised = true, std::move(*this); }
   OpEntry &&ordered() { return def_.hasSideEffectOrder = true, std::move(*this); }
   OpEntry &&boolean() { return def_.yieldsBoolean = true, std::move(*this); }
+  OpEntry &&choice() { return def_.isChoice = true, std::move(*this); }
   OpEntry &&untyped(std::initializer_list<unsigned> operands) {
     return def_.untypedOperands = operands, std::move(*this);
   }

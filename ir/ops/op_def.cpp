@@ -33,6 +33,8 @@ llvm::StringRef name(Lowering lowering) {
   return names[static_cast<unsigned>(lowering)];
 }
 
+bool isUnsaturatedCast(const OpSite &site) { return site.def.name == "cast" && !site.flag("saturate"); }
+
 const OpDef *findOp(llvm::StringRef name) { return table().byName.lookup(name); }
 
 const OpDef &opDef(llvm::StringRef name) {

@@ -136,6 +136,7 @@ struct OpDef {
   bool takesQuantised = false;     // operands may carry a scale; elsewhere they must be dequantised first
   bool hasSideEffectOrder = false; // never merged or removed
   bool yieldsBoolean = false;      // elementwise: comparisons and predicates
+  bool isChoice = false; // elementwise: the result is one of the operands or its negative, and needs no rounding
   /// Operands that are conditions (i1) or indices: they take part in no dtype rule and get no gradient.
   std::vector<unsigned> untypedOperands;
   /// The range that property tests draw each operand from.
@@ -165,6 +166,9 @@ const OpDef *findOp(llvm::StringRef name);
 const OpDef &opDef(llvm::StringRef name);
 /// All entries in table order.
 llvm::ArrayRef<const OpDef *> allOps();
+
+/// A cast to FP8 that lets what is too large become Inf or NaN.
+bool isUnsaturatedCast(const OpSite &site);
 
 /// An error whose text continues "'add' ...": formatted, without location.
 template <typename... Args> llvm::Error opError(const char *format, Args &&...args) {

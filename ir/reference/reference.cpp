@@ -23,7 +23,9 @@ void evaluateFormula(const OpSite &site, llvm::ArrayRef<const RefTensor *> input
     for (size_t k = 0; k < inputs.size(); ++k) args[k] = inputs[k]->data[dot(index, strides[k])];
     output.data[i] = site.def.formula.value(args, site);
   });
-  roundTensor(output);
+  if (site.def.isChoice && isFloat(output.dtype)) return;
+  if (!isUnsaturatedCast(site)) return roundTensor(output);
+  for (double &v : output.data) v = roundUnsaturated(output.dtype, v);
 }
 
 llvm::Error evaluateBlock(const Block &block, Environment &env, const SymbolValues &symbols);

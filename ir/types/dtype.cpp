@@ -134,6 +134,15 @@ double roundTo(DType type, double value) {
   return isFloat(type) ? roundFloat(type, value) : roundInteger(type, value);
 }
 
+double roundUnsaturated(DType type, double value) {
+  if (type != DType::f8e4m3 && type != DType::f8e5m2) return roundTo(type, value);
+  const DTypeInfo &t = info(type);
+  if (std::isnan(value) || std::abs(roundMantissa(value, t.mantissaBits, t.minExponent)) <= t.max)
+    return roundTo(type, value);
+  constexpr double kInf = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
+  return std::copysign(type == DType::f8e5m2 ? kInf : kNaN, value);
+}
+
 double loadElement(DType type, const void *data, int64_t index) {
   switch (type) {
   case DType::f64: return loadAs<double>(data, index);
@@ -160,7 +169,7 @@ double loadElement(DType type, const void *data, int64_t index) {
 }
 
 void storeElement(DType type, void *data, int64_t index, double value) {
-  double v = roundTo(type, value);
+  double v = type == DType::f8e5m2 && std::isinf(value) ? value : roundTo(type, value);
   switch (type) {
   case DType::f64: return storeAs<double>(data, index, v);
   case DType::f32: return storeAs<float>(data, index, static_cast<float>(v));

@@ -32,10 +32,12 @@ double maxFinite(DType type);
 /// `value` rounded to `type` (nearest even). FP8 saturates (E4M3 has no infinity); integers truncate towards zero and
 /// saturate.
 double roundTo(DType type, double value);
+/// The same where what is too large for FP8 becomes Inf in f8e5m2 and NaN in f8e4m3, as in ONNX's saturate = 0.
+double roundUnsaturated(DType type, double value);
 
 /// Element `index` of an array of `type` in memory, as a double (exact for all types but 64-bit integers above 2^53).
 double loadElement(DType type, const void *data, int64_t index);
-/// Stores `value`, rounded, as element `index`.
+/// Stores `value`, rounded, as element `index`. An Inf stays one in f8e5m2: whoever saturates has done so.
 void storeElement(DType type, void *data, int64_t index, double value);
 
 } // namespace fusor::ir

@@ -2,8 +2,8 @@
 #include "codegen/plan/accept.h"
 #include "ir/graph/clone.h"
 #include "ir/ops/op_def.h"
+#include "passes/fp8/peak.h"
 #include "passes/fusion/fusion.h"
-#include "passes/memory/memory_plan.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
@@ -93,16 +93,6 @@ void outline(ir::Function &copy, const ir::Function &source, const Op &whole) {
   }
 }
 
-using Pairs = std::vector<std::pair<unsigned, unsigned>>; // result, operand that it may be written over
-
-Pairs overwritableBy(const Op &fusion) {
-  Pairs pairs;
-  auto flat = codegen::flatten(fusion);
-  if (!flat) return llvm::consumeError(flat.takeError()), pairs;
-  for (const codegen::Overwrite &pair : codegen::overwritable(*flat)) pairs.push_back({pair.output, pair.input});
-  return pairs;
-}
-
 using Originals = llvm::DenseMap<const Op *, const Op *>;
 
 class Splitter {
@@ -126,8 +116,8 @@ private:
   llvm::Expected<bool> cutAtPeak() {
     auto plan = planOf(function_, Originals());
     if (!plan) return plan.takeError();
-    unsigned peak = peakOf(*plan);
     auto ops = function_.block().opPointers();
+    unsigned peak = peakOf(*plan, ops.size());
     unsigned where = 0;
     std::optional<Cut> best;
     int64_t before = plan->arenaBytes, least = before - before / kLeastGain;
@@ -154,27 +144,17 @@ private:
   // `originals`: the ops of function_ that those of its copy come from, but for what was cut.
   llvm::Expected<MemoryPlan> planOf(const ir::Function &function, const Originals &originals) {
     MemoryOptions options;
-    llvm::DenseMap<const Op *, Pairs> ofCut;
+    llvm::DenseMap<const Op *, OverwritePairs> ofCut;
     auto mayOverwrite = [&](const Op &op, unsigned result, unsigned operand) {
       if (!op.is("fusion")) return false;
       const Op *original = originals.empty() ? &op : originals.lookup(&op);
-      llvm::DenseMap<const Op *, Pairs> &known = original ? inPlace_ : ofCut;
+      llvm::DenseMap<const Op *, OverwritePairs> &known = original ? inPlace_ : ofCut;
       auto [it, isNew] = known.try_emplace(original ? original : &op);
       if (isNew) it->second = overwritableBy(*it->first);
       return llvm::is_contained(it->second, std::pair(result, operand));
     };
     options.mayOverwrite = mayOverwrite;
     return planMemory(function, symbols_, options);
-  }
-
-  // The op at which most bytes are alive.
-  unsigned peakOf(const MemoryPlan &plan) const {
-    std::vector<int64_t> alive(function_.block().opPointers().size());
-    for (const PlannedBuffer &buffer : plan.buffers)
-      for (int i = std::max(buffer.first, 0);
-           buffer.place.kind == PlaceKind::arena && i <= std::min<int>(buffer.last, alive.size() - 1); ++i)
-        alive[i] += buffer.bytes;
-    return std::max_element(alive.begin(), alive.end()) - alive.begin();
   }
 
   // What the arena would be, found out on a copy.
@@ -301,7 +281,7 @@ private:
   ir::Function &function_;
   PassContext &context_;
   const ir::SymbolValues symbols_;
-  llvm::DenseMap<const Op *, Pairs> inPlace_;
+  llvm::DenseMap<const Op *, OverwritePairs> inPlace_;
 };
 
 } // namespace

@@ -1,6 +1,7 @@
 #include "passes/optimizer/derive.h"
 #include "ir/graph/bug.h"
 #include "ir/graph/builder.h"
+#include "ir/ops/op_def.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -48,7 +49,7 @@ bool readCopies(ir::Module &module, ir::Function &function) {
       value.replaceAllUsesWith(function.read(
           derivedValue(module, by, sources, std::move(attrs), value.type(), llvm::Twine(param) + "." + suffix)));
     };
-    if (op->is("cast"))
+    if (op->is("cast") && !isUnsaturatedCast(op->site()))
       replace(0, "cast", param, {{"to", op->attr<ir::DType>("to")}}, ir::name(op->attr<ir::DType>("to")));
     else if (op->is("quantize") && isKind(op->operand(1), ir::PersistentKind::state)) {
       replace(0, "quantize", {param, op->operand(1).name().str()}, op->attrs(), "fp8");

@@ -64,7 +64,10 @@ llvm::ArrayRef<Rule> identityRules() {
 
       {"cast-same", op("cast", {x}), sameType, justX},
       {"cast-cast", op("cast", {op("cast", {x}).as("inner")}), innerCastIsExact,
-       [](const Match &m, ir::Builder &b) -> Replacement { return b.cast(m["x"], m.root().result().dtype()); }},
+       [](const Match &m, ir::Builder &b) -> Replacement {
+         if (m["x"].dtype() == m.root().result().dtype()) return m["x"];
+         return b.op("cast", {m["x"]}, m.root().attrs());
+       }},
   };
   return rules;
 }

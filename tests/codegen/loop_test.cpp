@@ -254,6 +254,31 @@ func @f(%x: i32[B, 6]) -> i32[6], i32[] {
   checker.run();
 }
 
+// Too large is Inf or NaN, and an Inf stays one when it is stored again: %x reaches far beyond what FP8 holds.
+TEST(Loop, Fp8WithoutSaturation) {
+  KernelChecker checker;
+  for (const char *columns : {"33", "64"})
+    checker.add(replaced(R"(
+dim B in 1..8192
+func @f(%x: f32[B, COLS]) -> f8e5m2[B, COLS], f8e4m3[B, COLS], f8e5m2[B, COLS], f8e5m2[B, COLS], f32[B, COLS] {
+  %k = constant {value = 50000.0, dtype = f32}
+  %large = mul %x, %k
+  %e5 = cast %large {to = f8e5m2, saturate = false}
+  %e4 = cast %x {to = f8e4m3, saturate = false}
+  %minus = neg %e5
+  %least = min %e5, %minus
+  %wide = cast %least {to = f32}
+  return %e5, %e4, %minus, %least, %wide
+})",
+                         "COLS", columns),
+                {{{"B", 1}}, {{"B", 70}}});
+  for (const auto *kernels : checker.kernels())
+    for (const auto &fusion : kernels->fusions)
+      EXPECT_TRUE(llvm::StringRef(fusion.set.kernels.front().source).contains("(f8e5m2_inf *)minus"))
+          << fusion.set.kernels.front().source;
+  checker.run();
+}
+
 // Results in both orders from one kernel: FP8 for the products that need it transposed.
 struct BothWays {
   KernelChecker checker;

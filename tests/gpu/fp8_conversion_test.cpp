@@ -13,12 +13,17 @@ using namespace fusor::tests;
 namespace {
 
 // What the emulator cannot show: from sm_89 on an instruction rounds.
-void check(const ir::Target &target, ir::DType from, ir::DType to, llvm::ArrayRef<char> values, bool isTransposed) {
+enum class Form { rows, transposed, unsaturated };
+void check(const ir::Target &target, ir::DType from, ir::DType to, llvm::ArrayRef<char> values, Form form) {
+  bool isTransposed = form == Form::transposed;
   int64_t count = static_cast<int64_t>(values.size()) / ir::byteSize(from);
   std::string x = ir::name(from).str() + "[B, 64]", q = ir::name(to).str() + "[B, 64]",
               t = ir::name(to).str() + "[64, B]";
-  std::string text = "dim B in 1..65536\nfunc @main(%x: " + x + ", %s: f32[]) -> " + (isTransposed ? t : q) +
-                     " {\n  %q = fp8_cast %x, %s {dtype = " + ir::name(to).str() + "}\n" +
+  std::string text = "dim B in 1..65536\nfunc @main(%x: " + x + ", %s: f32[]) -> " + (isTransposed ? t : q) + " {\n" +
+                     (form != Form::unsaturated
+                          ? "  %q = fp8_cast %x, %s {dtype = " + ir::name(to).str() + "}\n"
+                          : "  %w = cast %x {to = f32}\n  %p = mul %w, %s\n  %q = cast %p {to = " + ir::name(to).str() +
+                                ", saturate = false}\n") +
                      (isTransposed ? "  %t = transpose %q {perm = [1, 0]}\n  return %t\n}\n" : "  return %q\n}\n");
   auto module = llvm::cantFail(frontend::parseModule(text, "cast.fir"));
   passes::PassOptions options;
@@ -40,8 +45,9 @@ void check(const ir::Target &target, ir::DType from, ir::DType to, llvm::ArrayRe
     for (int64_t i = 0; i < count; ++i) {
       float product = static_cast<float>(ir::loadElement(from, values.data(), i)) * scale;
       uint8_t byte = got[isTransposed ? i % 64 * rows + i / 64 : i], expected = 0;
-      ir::storeElement(to, &expected, 0, product);
-      if (std::isnan(product))
+      double rounded = form == Form::unsaturated ? ir::roundUnsaturated(to, product) : ir::roundTo(to, product);
+      ir::storeElement(to, &expected, 0, rounded);
+      if (std::isnan(rounded))
         ASSERT_TRUE(std::isnan(ir::loadElement(to, &byte, 0))) << i;
       else
         ASSERT_EQ(byte, expected) << product << " as " << ir::name(to).str();
@@ -63,9 +69,9 @@ void checkAll(const ir::Target &target) {
     std::memcpy(&f32[4 * i], &bits, 4);
   }
   for (ir::DType to : {ir::DType::f8e4m3, ir::DType::f8e5m2})
-    for (bool isTransposed : {false, true}) {
-      check(target, ir::DType::bf16, to, bf16, isTransposed);
-      check(target, ir::DType::f32, to, f32, isTransposed);
+    for (Form form : {Form::rows, Form::transposed, Form::unsaturated}) {
+      check(target, ir::DType::bf16, to, bf16, form);
+      check(target, ir::DType::f32, to, f32, form);
       if (testing::Test::HasFatalFailure()) return;
     }
 }

@@ -72,8 +72,6 @@ TEST_P(Narrow, EveryPatternSurvivesLoadAndStore) {
     unsigned back = store(f.type, value);
     if (std::isnan(value))
       ASSERT_TRUE(std::isnan(load(f.type, back))) << bits;
-    else if (std::isinf(value) && f.saturates)
-      ASSERT_EQ(load(f.type, back), std::copysign(maxFinite(f.type), value));
     else
       ASSERT_EQ(back, bits);
   }

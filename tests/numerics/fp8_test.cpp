@@ -1,6 +1,7 @@
 // FP8: quantize over every bf16 value, straight-through gradients, and the delayed-scaling update.
 #include "ir/graph/builder.h"
 #include "ir/reference/reference.h"
+#include "tests/support/fp8_definition.h"
 #include "llvm/ADT/STLExtras.h"
 #include "gtest/gtest.h"
 #include <cmath>
@@ -67,6 +68,35 @@ TEST(Quantize, EveryBF16ValueIsScaledInF32AndRoundedOnce) {
       EXPECT_EQ(out[1].data[0], kInf) << "amax counts infinity, not NaN";
       EXPECT_EQ(out[0].scale, scale);
     }
+}
+
+// ONNX's saturate = 0, against the enumerated definition.
+TEST(Cast, ToFp8WithoutSaturation) {
+  for (DType fp8 : {DType::f8e4m3, DType::f8e5m2})
+    for (bool saturates : {true, false}) {
+      fusor::tests::Fp8Definition definition(fp8 == DType::f8e5m2, saturates);
+      for (const std::vector<float> &values : {fusor::tests::everyBf16(), fusor::tests::sampledF32()}) {
+        std::vector<double> x(values.begin(), values.end());
+        auto out =
+            run({tensor(DType::f32, {static_cast<int64_t>(x.size())}, x)}, [&](Builder &b, llvm::ArrayRef<Value> in) {
+              return std::vector<Value>{b.op("cast", {in[0]}, {{"to", fp8}, {"saturate", saturates}})};
+            });
+        for (size_t i = 0; i < values.size(); ++i) {
+          uint8_t code = 0;
+          storeElement(fp8, &code, 0, out[0].data[i]);
+          ASSERT_TRUE(definition.is(code, values[i])) << values[i] << " is " << +code;
+        }
+      }
+    }
+}
+
+// A choice between values that are Inf already is no conversion.
+TEST(Cast, AnInfOfE5m2IsChosenAsItIs) {
+  auto out = run({tensor(DType::f8e5m2, {2}, {kInf, 1})}, [](Builder &b, llvm::ArrayRef<Value> in) {
+    return std::vector<Value>{b.op("neg", {in[0]}), b.op("max", {in[0], in[0]})};
+  });
+  EXPECT_EQ(out[0].data, (std::vector<double>{-kInf, -1}));
+  EXPECT_EQ(out[1].data, (std::vector<double>{kInf, 1}));
 }
 
 TEST(Quantize, DequantizeUndoesTheScale) {

@@ -62,15 +62,19 @@ TEST(CpuLanes, NarrowFormatsAreThoseOfTheIr) {
     const Conversions &c = kernelsFor(isa).convert;
     auto compare = [&](ir::DType type, auto format, auto code) {
       using Code = decltype(code);
-      format.round(x.data(), y.data(), x.size());
       std::vector<Code> codes(x.size());
-      format.encode(y.data(), codes.data(), y.size());
-      for (size_t i = 0; i < x.size(); ++i) {
-        double want = ir::roundTo(type, x[i]);
+      for (size_t n = 0; n < 2 * x.size(); ++n) {
+        size_t i = n % x.size();
+        bool saturates = n < x.size();
+        if (i == 0) {
+          (saturates ? format.round : format.roundUnsaturated)(x.data(), y.data(), x.size());
+          format.encode(y.data(), codes.data(), y.size());
+        }
+        double want = saturates ? ir::roundTo(type, x[i]) : ir::roundUnsaturated(type, x[i]);
         ASSERT_TRUE(y[i] == want || (std::isnan(y[i]) && std::isnan(want)))
             << ir::name(type).str() << " of " << x[i] << " is " << y[i] << ", not " << want;
         Code stored;
-        ir::storeElement(type, &stored, 0, x[i]);
+        ir::storeElement(type, &stored, 0, want);
         if (!std::isnan(want)) {
           ASSERT_EQ(codes[i], stored) << ir::name(type).str() << " of " << x[i];
         }
@@ -88,7 +92,8 @@ TEST(CpuLanes, NarrowFormatsAreThoseOfTheIr) {
     compare(ir::DType::f16, c.f16, uint16_t());
     compare(ir::DType::f8e4m3, c.e4m3, uint8_t());
     compare(ir::DType::f8e5m2, c.e5m2, uint8_t());
-    compare(ir::DType::bf16, NarrowFormat<uint16_t>{c.bf16ToF32, c.f32ToBf16, c.roundToBf16}, uint16_t());
+    compare(ir::DType::bf16, NarrowFormat<uint16_t>{c.bf16ToF32, c.f32ToBf16, c.roundToBf16, c.roundToBf16},
+            uint16_t());
   }
 }
 

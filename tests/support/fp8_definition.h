@@ -1,5 +1,5 @@
 // FP8 as its definition says it: all magnitudes enumerated, the nearest one looked for, ties to the even code, larger
-// ones saturated, NaN kept. And the f32 inputs that conversions are tested with.
+// ones saturated (or Inf, and NaN in E4M3), NaN kept. And the f32 inputs that conversions are tested with.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,7 @@ namespace fusor::tests {
 
 class Fp8Definition {
 public:
-  explicit Fp8Definition(bool isE5m2) : mantissaBits_(isE5m2 ? 2 : 3) {
+  explicit Fp8Definition(bool isE5m2, bool saturates = true) : mantissaBits_(isE5m2 ? 2 : 3), saturates_(saturates) {
     int bias = isE5m2 ? 15 : 7, top = isE5m2 ? 0x7b : 0x7e;
     for (int code = 0; code <= top + 1; ++code) { // one more: where rounding would go next
       int exponent = code >> mantissaBits_, mantissa = code & ((1 << mantissaBits_) - 1);
@@ -28,15 +28,16 @@ public:
     double size = std::fabs(static_cast<double>(value));
     size_t high = std::lower_bound(magnitudes_.begin(), magnitudes_.end(), size) - magnitudes_.begin();
     size_t last = magnitudes_.size() - 2, code = high;
-    if (high <= last && high > 0 && magnitudes_[high] != size) {
+    if (high <= last + 1 && high > 0 && magnitudes_[high] != size) {
       double below = size - magnitudes_[high - 1], above = magnitudes_[high] - size;
       code = below < above || (below == above && high % 2 == 1) ? high - 1 : high;
     }
-    return static_cast<uint8_t>(std::min(code, last) | (std::signbit(value) ? 0x80 : 0));
+    return static_cast<uint8_t>(std::min(code, saturates_ ? last : last + 1) | (std::signbit(value) ? 0x80 : 0));
   }
 
 private:
   int mantissaBits_;
+  bool saturates_;
   std::vector<double> magnitudes_;
 };
 

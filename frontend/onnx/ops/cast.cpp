@@ -15,14 +15,6 @@ bool holds(DType to, DType from) {
   return bitsOf(to) > bitsOf(from) || (bitsOf(to) == bitsOf(from) && !ir::isSigned(to));
 }
 
-// Out of range is NaN in E4M3, which has no infinity.
-Term unsaturated(Term x, DType to) {
-  if (to != DType::f8e4m3) return x.writer().fail("a cast to float8e5m2 with saturate = 0 is not supported yet");
-  Term top = x.cast(DType::f32), size = top.apply("abs");
-  Term nan = x.writer().constant(std::numeric_limits<double>::quiet_NaN(), DType::f32);
-  return select(size <= x.writer().constant(464, DType::f32), top, nan).cast(to); // 464 is the tie, and rounds to 448
-}
-
 } // namespace
 
 DType wide(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
@@ -39,7 +31,8 @@ Term wrapped(Term x, DType to) {
 Term castTo(Term x, DType to, bool saturate) {
   if (!x || x.dtype() == to) return x;
   DType from = x.dtype();
-  if (ir::isFp8(to) && !saturate) return unsaturated(x, to);
+  if ((to == DType::f8e4m3 || to == DType::f8e5m2) && !saturate)
+    return x.apply("cast", {{"to", to}, {"saturate", false}});
   if (!ir::isInteger(from) || !ir::isInteger(to) || holds(to, from)) return x.cast(to);
   if (to == DType::u64) return x.writer().fail("a cast from {0} to uint64 is not supported", ir::name(from));
   if (to == DType::i64) return x.cast(to); // from uint64: what is above 2^63 is not

@@ -84,6 +84,8 @@ template <typename Code> struct NarrowFormat {
   void (*decode)(const Code *x, float *y, int64_t n);
   void (*encode)(const float *x, Code *y, int64_t n);
   void (*round)(const float *x, float *y, int64_t n);
+  /// What is too large for FP8 becomes Inf, or NaN where there is none; of f16 the same as round.
+  void (*roundUnsaturated)(const float *x, float *y, int64_t n);
 };
 
 /// Conversions between storage and lanes.

@@ -184,10 +184,11 @@ private:
     return merged(instruction, program_.registers[reg].span, to);
   }
 
-  int rounded(int reg, DType dtype) {
+  int rounded(int reg, DType dtype, bool saturates = true) {
     if (isLaneType(dtype)) return reg;
     LaneInstruction instruction;
     instruction.kind = Kind::round;
+    instruction.fn = !saturates;
     instruction.dtype = dtype;
     instruction.a = reg;
     return merged(instruction, program_.registers[reg].span, lane(reg));
@@ -291,7 +292,7 @@ private:
       int reg = toLane(operands[0], laneOf(to));
       bool holds =
           from == to || from == DType::i1 || (to == DType::f64) || (to == DType::f32 && laneOf(from) == Lane::f32);
-      return holds ? reg : rounded(reg, to);
+      return holds ? reg : rounded(reg, to, !isUnsaturatedCast(op.site()));
     }
     Lane compute = Lane::f32;
     for (int reg : operands)

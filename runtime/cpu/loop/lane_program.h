@@ -42,7 +42,7 @@ struct LaneInstruction {
     select,   // a ? b : c
     toF64,
     toF32,
-    round,     // a to `dtype`
+    round,     // a to `dtype`; fn 1: what is too large for FP8 becomes Inf or NaN
     splat,     // a of a narrower span
     iota,      // (index / inner) % extent of the row or column
     random,    // loads[index] says where in the stream

@@ -173,7 +173,7 @@ private:
     }
     case Kind::round:
       return forRows1<T, T>(place(i.a), y, span,
-                            [&](const T *x, T *out, int64_t n) { roundLanes(k_, i.dtype, x, out, n); });
+                            [&](const T *x, T *out, int64_t n) { roundLanes(k_, i.dtype, x, out, n, i.fn == 0); });
     case Kind::binary: return binary<T>(i, y, span);
     case Kind::select: return select<T>(i, y, span);
     case Kind::splat: return splat<T>(place(i.a), y, span);

@@ -114,14 +114,14 @@ void storeLanes(const lanes::Kernels &k, DType type, const void *lanes, void *da
   }
 }
 
-void roundLanes(const lanes::Kernels &k, DType type, const void *x, void *y, int64_t n) {
+void roundLanes(const lanes::Kernels &k, DType type, const void *x, void *y, int64_t n, bool saturates) {
   const auto *f = static_cast<const float *>(x);
   auto *g = static_cast<float *>(y);
   switch (type) {
   case DType::bf16: return k.convert.roundToBf16(f, g, n);
   case DType::f16: return k.convert.f16.round(f, g, n);
-  case DType::f8e4m3: return k.convert.e4m3.round(f, g, n);
-  case DType::f8e5m2: return k.convert.e5m2.round(f, g, n);
+  case DType::f8e4m3: return (saturates ? k.convert.e4m3.round : k.convert.e4m3.roundUnsaturated)(f, g, n);
+  case DType::f8e5m2: return (saturates ? k.convert.e5m2.round : k.convert.e5m2.roundUnsaturated)(f, g, n);
   case DType::f32:
     if (x != y) std::memcpy(y, x, n * 4);
     return;

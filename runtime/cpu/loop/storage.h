@@ -20,6 +20,7 @@ void loadLanes(const lanes::Kernels &kernels, ir::DType type, const void *data, 
 void storeLanes(const lanes::Kernels &kernels, ir::DType type, const void *lanes, void *data, int64_t first,
                 int64_t stride, int64_t n);
 /// Rounds lanes of laneOf(type) to `type`, from x to y (which may be x).
-void roundLanes(const lanes::Kernels &kernels, ir::DType type, const void *x, void *y, int64_t n);
+void roundLanes(const lanes::Kernels &kernels, ir::DType type, const void *x, void *y, int64_t n,
+                bool saturates = true);
 
 } // namespace fusor::runtime

@@ -27,6 +27,8 @@ extern "C" __global__ void encode_bf16(const float *v, u16 *c, i64 n) { encodeAl
 extern "C" __global__ void encode_f16(const float *v, u16 *c, i64 n) { encodeAll<f16>(v, c, n); }
 extern "C" __global__ void encode_f8e4m3(const float *v, u8 *c, i64 n) { encodeAll<f8e4m3>(v, c, n); }
 extern "C" __global__ void encode_f8e5m2(const float *v, u8 *c, i64 n) { encodeAll<f8e5m2>(v, c, n); }
+extern "C" __global__ void encode_f8e4m3_nan(const float *v, u8 *c, i64 n) { encodeAll<f8e4m3_nan>(v, c, n); }
+extern "C" __global__ void encode_f8e5m2_inf(const float *v, u8 *c, i64 n) { encodeAll<f8e5m2_inf>(v, c, n); }
 
 extern "C" __global__ void integers(const float *v, i8 *a, i32 *b, i64 *c, u8 *d, u64 *e, i1 *f, i64 n) {
   for (i64 i = threadIdx.x; i < n; i += blockDim.x) {
@@ -48,7 +50,7 @@ extern "C" __global__ void mixed(const i1 *flag, const i64 *large, float *out, d
 )cuda";
 
 const EmulatedModule &module() {
-  static const EmulatedModule compiled = compileWithDevice({"types.cuh"}, kKernels);
+  static const EmulatedModule compiled = compileWithDevice({"types.cuh", "fp8_unsaturated.cuh"}, kKernels);
   return compiled;
 }
 
@@ -107,11 +109,12 @@ TEST(Types, F8E4M3Exhaustively) { checkFormat<uint8_t>("f8e4m3", kE4M3); }
 TEST(Types, F8E5M2Exhaustively) { checkFormat<uint8_t>("f8e5m2", kE5M2); }
 
 TEST(Types, Fp8OfEveryBf16PatternAndAMillionFloats) {
-  for (bool isE5m2 : {false, true}) {
-    fusor::tests::Fp8Definition definition(isE5m2);
+  for (std::string name : {"f8e4m3", "f8e5m2", "f8e4m3_nan", "f8e5m2_inf"}) {
+    bool isE5m2 = llvm::StringRef(name).startswith("f8e5m2");
+    fusor::tests::Fp8Definition definition(isE5m2, name.size() == 6);
     EXPECT_EQ(definition.largest(), isE5m2 ? 57344 : 448);
     for (const std::vector<float> &values : {fusor::tests::everyBf16(), fusor::tests::sampledF32()}) {
-      std::vector<uint8_t> codes = encodeOnDevice<uint8_t>(isE5m2 ? "encode_f8e5m2" : "encode_f8e4m3", values);
+      std::vector<uint8_t> codes = encodeOnDevice<uint8_t>("encode_" + name, values);
       int wrong = 0;
       for (size_t i = 0; i < values.size(); ++i)
         if (!definition.is(codes[i], values[i]) && ++wrong < 10)
@@ -181,6 +184,8 @@ TEST(DeviceLibraryDeathTest, UnknownNameIsOurBug) {
   EXPECT_DEATH(deviceSource("nothing.cuh"), "no device file 'nothing.cuh'");
 }
 
-TEST(Types, CompilesForGpus) { expectCompilesUnderNvrtc(deviceLibrary({"types.cuh"}) + kKernels); }
+TEST(Types, CompilesForGpus) {
+  expectCompilesUnderNvrtc(deviceLibrary({"types.cuh", "fp8_unsaturated.cuh"}) + kKernels);
+}
 
 } // namespace
