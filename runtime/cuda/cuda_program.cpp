@@ -228,7 +228,7 @@ private:
   std::unique_ptr<Module> derivedModule_;
   llvm::StringMap<FunctionCode> functions_, derived_; // the latter by "derive.NAME"
   DeviceState state_{*module_, context_, shared_};
-  BucketRunner runner_{context_, stream_, shared_, options_, capture_};
+  BucketRunner runner_{context_, stream_, shared_, options_, capture_, platform_.nvtx};
   RunQueue queue_{context_};
   LastStart lastStart_;
   unsigned lastKernels_ = 0, lastLaunches_ = 0;
@@ -396,6 +396,7 @@ private:
   }
 
   llvm::Error execute(const FunctionCode &code, DeviceBucket &bucket, HostSide *side) {
+    NvtxRange range(platform_.nvtx, "@" + code.function->name());
     if (auto error = runner_.run(bucket, side, code.function->name(), times_))
       return withPlan(std::move(error), bucket.memory);
     freshness_.ran(*code.function);

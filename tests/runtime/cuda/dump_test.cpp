@@ -10,6 +10,7 @@
 #include "tests/support/fake_gpu/fake_gpu.h"
 #include "tests/support/replaced.h"
 #include "llvm/ADT/STLExtras.h"
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 using namespace fusor;
@@ -21,11 +22,13 @@ constexpr char kLayers[] = R"(
 dim B in 1..64
 param @w1 : f32[8, 6] {init = normal(0.5)}
 param @b1 : f32[8] {init = normal(0.5)}
-func @forward(%x: f32[B, 6]) -> f32[B, 8], f32[8] {
-  %h = linear %x, @w1, bias = @b1 : f32[B, 8]
-  %g = gelu %h : f32[B, 8]
-  %s = sum %g {dims = [0]} : f32[8]
-  return %g, %s
+param @w2 : f32[8, 8] {init = normal(0.5)}
+func @forward(%x: f32[B, 6]) -> f32[B, 8], f32[8], f32[B, 8] {
+  %blocks.0.h = linear %x, @w1, bias = @b1 : f32[B, 8]
+  %blocks.0.g = gelu %blocks.0.h : f32[B, 8]
+  %blocks.0.s = sum %blocks.0.g {dims = [0]} : f32[8]
+  %head = linear %blocks.0.g, @w2 : f32[B, 8]
+  return %blocks.0.g, %blocks.0.s, %head
 }
 )";
 
@@ -50,12 +53,13 @@ CudaPlatform emulatedPlatform(const tests::FakeGpu &gpu, std::shared_ptr<Cache> 
 
 /// One run of @forward on fixed inputs.
 struct Forward {
-  std::vector<float> x = std::vector<float>(5 * 6), g = std::vector<float>(5 * 8), s = std::vector<float>(8);
+  std::vector<float> x = std::vector<float>(5 * 6), g = std::vector<float>(5 * 8), s = std::vector<float>(8), head = g;
   std::vector<TensorView> inputs, outputs;
   Forward() {
     for (size_t i = 0; i < x.size(); ++i) x[i] = std::sin(0.7f * static_cast<float>(i));
     inputs = {{ir::DType::f32, {5, 6}, x.data()}};
-    outputs = {{ir::DType::f32, {5, 8}, g.data()}, {ir::DType::f32, {8}, s.data()}};
+    outputs = {
+        {ir::DType::f32, {5, 8}, g.data()}, {ir::DType::f32, {8}, s.data()}, {ir::DType::f32, {5, 8}, head.data()}};
   }
   llvm::Error run(Program &program) { return program.run("forward", inputs, outputs); }
 };
@@ -194,6 +198,33 @@ TEST(GpuDump, SoDoTheLoopsBehindLibraryProducts) {
   CudaPlatform platform = emulatedPlatform(gpu);
   replayAll(llvm::cantFail(CublasLt::load(platform.context)), gpu, platform);
   ::unsetenv("FUSOR_CUBLASLT");
+}
+
+// Nsight shows functions, layers and steps: the first run is launch by launch, the second makes the graph, then one
+// call.
+TEST(GpuDump, RangesAreNamedAfterFunctionsAndLayers) {
+  tests::FakeGpu gpu;
+  CudaPlatform platform = emulatedPlatform(gpu);
+  platform.nvtx = Nvtx::open(FUSOR_FAKE_NVTX);
+  ASSERT_TRUE(platform.nvtx);
+  EXPECT_EQ(Nvtx::open("/no/such/tool.so"), nullptr);
+  auto listen = reinterpret_cast<void (*)(std::string *)>(dlsym(dlopen(FUSOR_FAKE_NVTX, RTLD_LAZY), "listenTo"));
+  ASSERT_TRUE(listen);
+  auto program = llvm::cantFail(compileForCuda(layers(), cudaTarget(gpu.device()), {}, platform));
+  llvm::cantFail(program->initialize(3));
+  Forward forward;
+  std::string heard[6];
+  for (std::string &run : heard) {
+    listen(&run);
+    llvm::cantFail(forward.run(*program));
+    listen(nullptr);
+    EXPECT_EQ(llvm::StringRef(run).count("</>"), llvm::StringRef(run).count("<") - llvm::StringRef(run).count("</>"));
+  }
+  for (int i : {0, 1}) {
+    EXPECT_TRUE(llvm::StringRef(heard[i]).startswith("<@forward><blocks.0><blocks.0.g: ")) << heard[i];
+    EXPECT_NE(heard[i].find("</></><head: "), std::string::npos) << heard[i]; // of no layer
+  }
+  EXPECT_EQ(heard[5], "<@forward></>");
 }
 
 TEST(GpuDump, AnInstalledTextRunsAndIsSaid) {
