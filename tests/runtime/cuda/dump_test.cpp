@@ -213,7 +213,7 @@ TEST(GpuDump, RangesAreNamedAfterFunctionsAndLayers) {
   auto program = llvm::cantFail(compileForCuda(layers(), cudaTarget(gpu.device()), {}, platform));
   llvm::cantFail(program->initialize(3));
   Forward forward;
-  std::string heard[6];
+  std::string heard[Program::kMostAhead + 2];
   for (std::string &run : heard) {
     listen(&run);
     llvm::cantFail(forward.run(*program));
@@ -224,7 +224,7 @@ TEST(GpuDump, RangesAreNamedAfterFunctionsAndLayers) {
     EXPECT_TRUE(llvm::StringRef(heard[i]).startswith("<@forward><blocks.0><blocks.0.g: ")) << heard[i];
     EXPECT_NE(heard[i].find("</></><head: "), std::string::npos) << heard[i]; // of no layer
   }
-  EXPECT_EQ(heard[5], "<@forward></>");
+  EXPECT_EQ(heard[Program::kMostAhead + 1], "<@forward></>");
 }
 
 TEST(GpuDump, AnInstalledTextRunsAndIsSaid) {
