@@ -35,7 +35,8 @@ find_library(FUSOR_XXHASH_STATIC libxxhash.a REQUIRED)   # Debian ships no CMake
 add_library(fusor_xxhash INTERFACE)
 target_link_libraries(fusor_xxhash INTERFACE ${FUSOR_XXHASH_STATIC})
 
+find_library(FUSOR_BOOST_CONTEXT_STATIC libboost_context.a REQUIRED)   # the emulator's fibers
+
 if(FUSOR_BUILD_TESTS)
   find_package(GTest REQUIRED)
-  find_library(FUSOR_BOOST_CONTEXT_STATIC libboost_context.a REQUIRED)
 endif()

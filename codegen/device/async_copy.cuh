@@ -1,7 +1,7 @@
 // needs: types.cuh
 // Copies from device to shared memory in the background (sm_80 and later).
 
-#ifndef FUSOR_EMULATOR // which has these functions under the same names: tests/support/emulator/shim_mma.h
+#ifndef FUSOR_EMULATOR // which has these functions under the same names: runtime/emulator/shim_mma.h
 __device__ inline u32 sharedAddress(const void *p) { return (u32)__cvta_generic_to_shared(p); }
 
 // 16 aligned bytes from device to shared memory, in the background; zeros where they do not exist (`from` is not read).

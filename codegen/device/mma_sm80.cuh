@@ -9,7 +9,7 @@
 // So the sums of two neighbouring products, rounded and packed, are the `a` of a further one: no exchange between
 // lanes. Products are exact, sums f32. All lanes of a warp take part in ldmatrix and mma.
 
-#ifndef FUSOR_EMULATOR // which has these functions under the same names: tests/support/emulator/shim_mma.h
+#ifndef FUSOR_EMULATOR // which has these functions under the same names: runtime/emulator/shim_mma.h
 // Four 8x8 matrices. Lane l points at row l % 8 of matrix l / 8: 16 aligned bytes. The lane gets, of each, row `group`,
 // columns 2 pair and 2 pair + 1 (transposed: rows and columns change places).
 __device__ inline void ldmatrix4(u32 (&matrices)[4], const void *row) {

@@ -3,20 +3,16 @@
 
 namespace fusor::codegen {
 
-namespace {
-
-llvm::StringRef kindName(KernelArg::Kind kind) {
+llvm::StringRef name(KernelArg::Kind kind) {
   static constexpr const char *names[] = {"input",          "output",      "workspace",    "symbol",
                                           "table_pointers", "table_sizes", "table_chunks", "table_count"};
   return names[static_cast<unsigned>(kind)];
 }
 
-} // namespace
-
 llvm::json::Object kernelJson(const Kernel &kernel) {
   llvm::json::Array arguments;
   for (const KernelArg &arg : kernel.args) {
-    llvm::json::Object entry{{"name", arg.name}, {"kind", kindName(arg.kind)}};
+    llvm::json::Object entry{{"name", arg.name}, {"kind", codegen::name(arg.kind)}};
     if (arg.kind == KernelArg::Kind::symbol)
       entry["symbol"] = arg.symbol;
     else if (arg.kind <= KernelArg::Kind::workspace)

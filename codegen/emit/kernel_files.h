@@ -16,6 +16,9 @@ struct KernelFile {
 /// Two files for each kernel, in the order of `kernels`.
 std::vector<KernelFile> kernelFiles(const FunctionKernels &kernels);
 
+/// "input", "output", "workspace", "symbol", "table_pointers", ...
+llvm::StringRef name(KernelArg::Kind kind);
+
 /// Name, launch and parameters of one, as in its kernel.json; a dump adds what it knows of a run.
 llvm::json::Object kernelJson(const Kernel &kernel);
 

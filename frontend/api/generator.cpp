@@ -157,6 +157,8 @@ llvm::Expected<Generated> generate(const GenerateSettings &s, llvm::function_ref
   result.kernels = program.kernelsPerRun(), result.launches = program.launchesPerRun();
   result.plans = program.plansBuilt();
   result.peakBytes = program.peakBytes();
+  for (const runtime::Fallback &fallback : program.fallbacks())
+    result.fallbacks.push_back(fallback.where + ": " + fallback.reason);
   auto bytes = fp8WeightBytes(program);
   if (!bytes) return bytes.takeError();
   result.weightBytes = *bytes;

@@ -37,6 +37,7 @@ struct Generated {
   WeightBytes weightBytes = {};                  // of those in FP8
   int64_t peakBytes = 0;
   std::string device = {};
+  std::vector<std::string> fallbacks = {};
 };
 
 /// `token` is called with each new token as it comes.

@@ -21,7 +21,8 @@ struct AttentionDims {
 /// layer_norm, GELU with bias, cross entropy, forward and backward, and AdamW. `shapes` empty: those of a GPU's
 /// table, cross entropy over `vocab`. A shape that is given is used for all but AdamW, which gets as many elements.
 std::vector<KernelCase> normCases(ir::DType precision, llvm::ArrayRef<RowShape> shapes);
-/// A linear layer's product and its two gradients, by cuBLASLt and by generated kernels where `device` has both.
+/// A linear layer's product and its two gradients, by cuBLASLt and by generated kernels where `device` has both; in FP8
+/// (f8e4m3) the forward product alone, scaled and in bf16 in the end, by whatever takes it.
 std::vector<KernelCase> gemmCases(ir::DType precision, llvm::ArrayRef<GemmDims> shapes, const ChosenDevice &device,
                                   bool gradients);
 std::vector<KernelCase> attentionCases(ir::DType precision, llvm::ArrayRef<AttentionDims> shapes);

@@ -1,5 +1,6 @@
 // The middle of some measurements: what a disturbed few of them do not move. And their mean.
 #pragma once
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 #include <vector>
 

@@ -34,6 +34,19 @@ KernelCase gemmCase(ir::DType precision, const GemmDims &g, const char *op, bool
   return c;
 }
 
+// As a training step has it: two scalars, and bf16 in the end.
+KernelCase fp8GemmCase(const GemmDims &g) {
+  KernelCase c = gemmCase(ir::DType::f8e4m3, g, "linear", false);
+  c.inputs.push_back({"x.scale_inv", f32, {}, Init::constant(1)});
+  c.inputs.push_back({"weight.scale_inv", f32, {}, Init::constant(1)});
+  c.outputs[0].dtype = bf16;
+  c.body = [](Builder &b, const Values &in) {
+    Value product = b.op("linear", {in[0], in[1]}, {{"out", f32}, {"fast_accum", true}});
+    return Values{b.op("cast", {b.op("mul", {b.op("mul", {product, in[2]}), in[3]})}, {{"to", bf16}})};
+  };
+  return c;
+}
+
 KernelCase attentionCase(ir::DType precision, const AttentionDims &a, bool backward) {
   KernelCase c{"attention",
                backward ? "attention backward" : "attention forward",
@@ -70,12 +83,17 @@ KernelCase attentionCase(ir::DType precision, const AttentionDims &a, bool backw
 std::vector<KernelCase> gemmCases(ir::DType precision, llvm::ArrayRef<GemmDims> shapes, const ChosenDevice &device,
                                   bool gradients) {
   std::vector<KernelCase> cases;
-  for (const GemmDims &g : shapes)
+  for (const GemmDims &g : shapes) {
+    if (ir::isFp8(precision)) {
+      cases.push_back(fp8GemmCase(g));
+      continue;
+    }
     for (const char *op : {"linear", "linear_input_grad", "linear_weight_grad"}) {
       if (!gradients && op != std::string("linear")) continue;
       cases.push_back(gemmCase(precision, g, op, false));
       if (device.target.kind == ir::DeviceKind::cuda) cases.push_back(gemmCase(precision, g, op, true));
     }
+  }
   return cases;
 }
 

@@ -100,6 +100,8 @@ llvm::Expected<StepTiming> timeSteps(StepCase step, const DeviceSettings &settin
   timing.peakBytes = program.peakBytes(), timing.compiled = program.compileStats().compiled;
   timing.launches = program.launchesPerRun(), timing.kernels = program.kernelsPerRun();
   timing.notes = program.compileStats().notes;
+  for (const runtime::Fallback &fallback : program.fallbacks())
+    timing.fallbacks.push_back(fallback.where + ": " + fallback.reason);
   if (profile) {
     auto measured = profileStep(program, name, inputViews, outputViews);
     if (!measured) return measured.takeError();

@@ -25,7 +25,7 @@ struct StepTiming {
   double flops = 0, bytes = 0; // of GEMMs and attentions; read and written once by each kernel
   int64_t peakBytes = 0;
   unsigned launches = 0, kernels = 0, compiled = 0;
-  std::vector<std::string> notes;
+  std::vector<std::string> notes, fallbacks;
   std::optional<StepProfile> profile; // where asked for
 };
 

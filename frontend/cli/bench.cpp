@@ -100,6 +100,7 @@ llvm::Error Bench::step(Precision precision, const Roofline &roofline) const {
     if (auto error = finishDump(**dump)) return error;
   const bench::StepTiming &t = *timing;
   for (const std::string &note : t.notes) console.note(note);
+  for (const std::string &fallback : t.fallbacks) console.warning("fallback: " + fallback);
   double tflops = t.flops / t.ms / 1e9, share = roofline.share(t.flops, t.bytes, t.ms);
   if (t.profile) showProfile(console, *t.profile, t.ms);
   console.object({{"what", options.what},

@@ -246,14 +246,12 @@ CommandLine parseCommandLine(int argc, const char *const *argv) {
       ->check(CLI::IsMember({"stats", "verify", "clear", "export", "import"}));
   cacheApp->add_option("file", cacheOptions->file, "of export and import");
 
-  for (auto [name, about] : {std::pair{"replay", "compile and time a dumped, perhaps edited, kernel"}}) {
-    CLI::App *sub = app.add_subcommand(name, std::string(about) + " (not available yet)");
-    sub->allow_extras()->prefix_command();
-    sub->final_callback([&command, name = name] {
-      std::fprintf(stderr, "error: `fusor %s` is not available yet\n", name);
-      command.exit = kUsage;
-    });
-  }
+  auto replayOptions = std::make_shared<ReplayOptions>();
+  CLI::App *replayApp =
+      verbWith("replay", "compile, run, compare and time a dumped, perhaps edited, kernel", replayOptions, replay);
+  replayApp->add_option("folder", replayOptions->folder, "DIR/kernels/NAME of a dump with --dump-inputs")->required();
+  auto *installs = replayApp->add_flag("--install", replayOptions->installs, "later runs on a GPU use the edited text");
+  replayApp->add_flag("--uninstall", replayOptions->uninstalls, "they use the generated one again")->excludes(installs);
 
   if (argc > 1 && argv[1][0] != '-' &&
       app.get_subcommands([&](const CLI::App *sub) { return sub->get_name() == argv[1]; }).empty()) {

@@ -18,9 +18,9 @@ std::string words(llvm::ArrayRef<int32_t> tokens) {
 }
 
 llvm::Error showFusions(Console &console, llvm::StringRef dump) {
-  console.say("\nThe fused step is in " + dump + "/modules (one file a pass), the reasons in " + dump +
-              "/fusions.json.\nLook at them with\n"
-              "  fusor emit config:small --precision bf16 --out kernels   the CUDA text of each kernel\n"
+  console.say("\nThe fused step is in " + dump +
+              ": kernels/ (the CUDA text of each), modules/ (after each pass), steps.json (what ran, and its times), "
+              "fusions.json (what was fused, what not, and why).\nLook further with\n"
               "  fusor explain config:small --precision bf16     what was fused, and what was not, and why\n"
               "  fusor opt config:small --print-after all        the module after each pass");
   return llvm::Error::success();

@@ -48,6 +48,7 @@ llvm::Error generateTokens(Console &console, const CommonOptions &common, const 
 
   auto made = generate(s);
   if (!made) return made.takeError();
+  for (const std::string &fallback : made->fallbacks) console.warning("fallback: " + fallback);
   if (made->contextFull)
     console.warning(
         llvm::formatv("stopped after {0} new tokens: the model's context is full", made->tokens.size()).str());

@@ -82,6 +82,10 @@ struct RunOptions : ModuleOptions {
   double atol = 1e-5, rtol = 1e-5;
   unsigned repeat = 0; // timed runs after the first
 };
+struct ReplayOptions {
+  std::string folder; // DIR/kernels/NAME
+  bool installs = false, uninstalls = false;
+};
 struct ImportOptions {
   std::string file, output;
 };

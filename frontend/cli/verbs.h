@@ -17,6 +17,7 @@ int importModel(const CommonOptions &common, const ImportOptions &options);
 int report(const CommonOptions &common, const ReportOptions &options);
 int ops(const CommonOptions &common, const OpsOptions &options);
 int fuzz(const CommonOptions &common, const FuzzOptions &options);
+int replay(const CommonOptions &common, const ReplayOptions &options);
 int cache(const CommonOptions &common, const CacheOptions &options);
 
 } // namespace fusor::frontend::cli

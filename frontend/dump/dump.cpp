@@ -55,7 +55,9 @@ llvm::Expected<MeasuredRoofline> rooflineFor(const Description &description, con
     bool multiplies = op.def().lowering == ir::Lowering::contraction || op.def().lowering == ir::Lowering::attention;
     if (!multiplies) return;
     ir::DType type = op.operand(0u).dtype();
-    bool isMeasurable = type == ir::DType::f32 || type == ir::DType::bf16 || type == ir::DType::f16;
+    if (type == ir::DType::f8e5m2) type = ir::DType::f8e4m3; // as fast
+    bool isMeasurable = type == ir::DType::f32 || type == ir::DType::bf16 || type == ir::DType::f16 ||
+                        (type == ir::DType::f8e4m3 && device.target.hasFp8Library()); // emulated, it has no best
     if (isMeasurable && !llvm::is_contained(precisions, type)) precisions.push_back(type);
   };
   for (const runtime::DescribedStep &step : description.steps) visit(visit, *step.op);
@@ -64,7 +66,7 @@ llvm::Expected<MeasuredRoofline> rooflineFor(const Description &description, con
     auto roofline = bench::measureRoofline(precision, settings, device, kRooflineRounds);
     if (!roofline) return roofline.takeError();
     measured.bytesPerMs = std::max(measured.bytesPerMs, roofline->bytesPerMs);
-    measured.flopsPerMs[ir::name(precision).str()] = roofline->flopsPerMs;
+    measured.flopsPerMs[ir::isFp8(precision) ? "fp8" : ir::name(precision).str()] = roofline->flopsPerMs;
   }
   return measured;
 }
@@ -73,7 +75,9 @@ llvm::Error writeKernels(const DumpFolder &folder, const DumpedProgram &dumped) 
   for (unsigned i = 0; i < dumped.description.kernels.size(); ++i) {
     const DescribedKernel &kernel = dumped.description.kernels[i];
     std::string place = "kernels/" + kernel.code.name + "/kernel";
-    if (auto error = folder.write(place + ".cu", kernel.code.source)) return error;
+    const std::string &ran = kernel.edited.empty() ? kernel.code.source : kernel.edited;
+    if (auto error = folder.write(place + ".cu", ran)) return error;
+    if (auto error = folder.write(place + ".original.cu", kernel.code.source)) return error;
     if (auto error = folder.write(place + ".json", jsonText(kernelJson(dumped, i)))) return error;
     if (!kernel.ptx.empty())
       if (auto error = folder.write(place + ".ptx", kernel.ptx)) return error;
@@ -86,7 +90,7 @@ llvm::Error writeKernels(const DumpFolder &folder, const DumpedProgram &dumped) 
 // Runs the function once more and keeps what the first step of each chosen kernel reads and writes.
 llvm::Error writeInputs(const DumpFolder &folder, runtime::Program &program, const Description &description,
                         const std::string &chosen, const DumpedRun &run) {
-  llvm::Regex pattern(chosen); // valid: the command line has looked
+  llvm::Regex pattern(chosen); // valid: beginDump has looked
   llvm::SmallVector<llvm::SmallVector<unsigned, 2>, 0> kernelsOf(description.steps.size()); // that the step is kept for
   bool any = false;
   for (unsigned kernel = 0; kernel < description.kernels.size(); ++kernel) {
@@ -148,6 +152,13 @@ llvm::json::Object dumpJson(const DumpedProgram &dumped, const runtime::Program 
 } // namespace
 
 llvm::Expected<std::optional<DumpFolder>> beginDump(DeviceSettings &settings) {
+  std::string problem;
+  if (!settings.dumpInputs.empty()) {
+    if (settings.dumpDir.empty()) return failure(ErrorKind::usage, "--dump-inputs needs --dump DIR");
+    if (!llvm::Regex(settings.dumpInputs).isValid(problem))
+      return failure(ErrorKind::usage, "--dump-inputs: '{0}' is no regular expression: {1}", settings.dumpInputs,
+                     problem);
+  }
   if (settings.dumpDir.empty()) return std::optional<DumpFolder>();
   auto folder = DumpFolder::create(settings.dumpDir);
   if (!folder) return folder.takeError();

@@ -1,4 +1,5 @@
 #include "frontend/dump/dumped_program.h"
+#include "ir/graph/layer_name.h"
 #include "ir/graph/printer.h"
 #include "ir/ops/op_def.h"
 #include "llvm/ADT/DenseSet.h"
@@ -24,23 +25,10 @@ std::string productType(const ir::Op &op) {
   return ir::isFp8(type) ? "fp8" : ir::name(type).str();
 }
 
-// "blocks.0" of "d.blocks.0.qkv", "encoder.layer.3" of "/encoder/layer.3/attention/MatMul": up to the first number.
-llvm::StringRef layerOfName(llvm::StringRef name) {
-  for (llvm::StringRef prefix : {"new.", "adamw.m.", "adamw.v.", "d.", "accum."}) name.consume_front(prefix);
-  name = name.ltrim("/");
-  for (size_t begin = 0; begin < name.size();) {
-    size_t end = std::min(name.find_first_of("./", begin), name.size());
-    llvm::StringRef part = name.slice(begin, end);
-    if (begin > 0 && !part.empty() && llvm::all_of(part, llvm::isDigit)) return name.take_front(end);
-    begin = end + 1;
-  }
-  return "";
-}
-
 std::string mostFrequentLayer(llvm::ArrayRef<ir::Value> values) {
   llvm::MapVector<llvm::StringRef, unsigned> counts;
   for (ir::Value value : values)
-    if (llvm::StringRef layer = value ? layerOfName(value.name()) : ""; !layer.empty()) ++counts[layer];
+    if (llvm::StringRef layer = value ? ir::layerOfName(value.name()) : ""; !layer.empty()) ++counts[layer];
   auto most =
       std::max_element(counts.begin(), counts.end(), [](const auto &a, const auto &b) { return a.second < b.second; });
   unsigned all = 0;

@@ -35,6 +35,7 @@ llvm::json::Object kernelJson(const DumpedProgram &dumped, unsigned number) {
   const Description &description = dumped.description;
   const DescribedKernel &kernel = description.kernels[number];
   llvm::json::Object object = codegen::kernelJson(kernel.code);
+  if (!kernel.edited.empty()) object["edited"] = true;
   auto [step, place] = firstUse(description, number);
   if (!step) return object;
   const codegen::KernelSet &set = step->set;

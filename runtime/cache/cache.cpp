@@ -140,6 +140,19 @@ llvm::Expected<std::string> Cache::putFirst(llvm::StringRef kind, const CacheKey
   return bytes.str();
 }
 
+llvm::Expected<bool> Cache::remove(llvm::StringRef kind, const CacheKey &key) {
+  std::string file = pathOf(kind, key);
+  if (!fs::exists(file)) return false;
+  if (std::error_code code = fs::remove(file)) return asWriteError(file, code);
+  return true;
+}
+
+bool Cache::mayHave(llvm::StringRef kind) const {
+  llvm::SmallString<256> folder(rootFolder);
+  path::append(folder, kLayout, kind);
+  return fs::is_directory(folder);
+}
+
 Cache::Stats Cache::stats() const {
   Stats stats{hits, misses, corrupt, puts, 0, 0};
   forEachFile(rootFolder, [&](llvm::StringRef, const std::string &file) {

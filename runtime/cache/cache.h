@@ -46,6 +46,12 @@ public:
   /// something that comes out differently each time.
   llvm::Expected<std::string> putFirst(llvm::StringRef kind, const CacheKey &key, llvm::StringRef bytes);
 
+  /// Whether such an entry was there; it is not any more. Errors: FileError (write).
+  llvm::Expected<bool> remove(llvm::StringRef kind, const CacheKey &key);
+
+  /// Whether there may be entries of this kind: costs one look at a folder, counts as neither hit nor miss.
+  bool mayHave(llvm::StringRef kind) const;
+
   Stats stats() const;
 
   /// Reads every entry, removes the damaged ones and what crashed writers left behind; one note for each.

@@ -168,7 +168,7 @@ private:
     anyGpu.kind = DeviceKind::cuda, anyGpu.tier = ArchTier::simt, anyGpu.arch = "compute_75";
     codegen::FunctionKernels emitted = codegen::kernelsOf(function, anyGpu);
     for (codegen::DistinctKernel &distinct : emitted.kernels)
-      described.kernels.push_back({std::move(distinct.kernel), "", "", {}, {}, {}});
+      described.kernels.emplace_back().code = std::move(distinct.kernel);
     llvm::DenseMap<const Op *, codegen::FunctionKernels::Fusion *> fusionOf;
     for (auto &fusion : emitted.fusions) fusionOf[fusion.op] = &fusion;
     for (const BucketStep &step : bucket.steps) {

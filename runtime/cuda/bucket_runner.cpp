@@ -1,4 +1,5 @@
 #include "runtime/cuda/bucket_runner.h"
+#include "ir/graph/layer_name.h"
 #include "runtime/cpu/cluster_check.h"
 #include "runtime/execute/run_error.h"
 
@@ -62,6 +63,43 @@ llvm::Expected<CudaGraph> BucketRunner::capture(DeviceBucket &bucket, const Host
   return error;
 }
 
+namespace {
+
+// Around the launches of a layer one range, around those of a step another in it: "blocks.0", "blocks.0.qkv: linear".
+// Of a graph they are around its making, which is where its nodes get their names.
+class LaunchRanges {
+public:
+  LaunchRanges(const Nvtx *nvtx, const DeviceBucket &bucket) : nvtx_(nvtx), bucket_(bucket) {}
+  ~LaunchRanges() { leave(); }
+  void next(const DeviceLaunch &launch) {
+    if (!nvtx_ || (step_ && *step_ == launch.step)) return;
+    bool isCopy = launch.step == DeviceLaunch::kBehindAllSteps;
+    llvm::StringRef value = isCopy ? "" : bucket_.steps[launch.step].code->op->result().name();
+    llvm::StringRef layer = ir::layerOfName(value);
+    bool isUnnamed = value.empty() && !isCopy; // it stays in the layer
+    if (step_) nvtx_->pop();
+    if (layer != layer_ && !isUnnamed) {
+      if (!layer_.empty()) nvtx_->pop();
+      layer_ = layer.str();
+      if (!layer_.empty()) nvtx_->push(layer_.c_str());
+    }
+    step_ = launch.step;
+    nvtx_->push((value.empty() ? launch.name : (value + ": " + launch.name).str()).c_str());
+  }
+
+private:
+  void leave() {
+    if (step_) nvtx_->pop();
+    if (!layer_.empty()) nvtx_->pop();
+  }
+  const Nvtx *nvtx_;
+  const DeviceBucket &bucket_;
+  std::optional<unsigned> step_; // whose range is open
+  std::string layer_;
+};
+
+} // namespace
+
 llvm::Error BucketRunner::putAll(DeviceBucket &bucket, bool timed, bool inGraph) {
   auto mark = [&](size_t number) -> llvm::Error {
     if (!timed) return llvm::Error::success();
@@ -73,7 +111,9 @@ llvm::Error BucketRunner::putAll(DeviceBucket &bucket, bool timed, bool inGraph)
     return stream_.record(bucket.events[number], inGraph);
   };
   if (auto error = mark(0)) return error;
+  LaunchRanges ranges(nvtx_, bucket);
   for (size_t i = 0; i < bucket.launches.size(); ++i) {
+    ranges.next(bucket.launches[i]);
     if (!inGraph && options_.cancel && options_.cancel->load(std::memory_order_relaxed))
       return llvm::make_error<CancelledError>();
     if (auto error = put(bucket, bucket.launches[i])) return error;

@@ -2,6 +2,7 @@
 // the reference.
 #pragma once
 #include "runtime/cuda/device_bucket.h"
+#include "runtime/cuda/nvtx.h"
 #include "runtime/execute/program.h"
 
 namespace fusor::runtime {
@@ -9,8 +10,9 @@ namespace fusor::runtime {
 class BucketRunner {
 public:
   BucketRunner(CudaContextRef context, const CudaStream &stream, const DeviceBuffers &shared,
-               const CompileOptions &options, const StepCapture &capture)
-      : context_(std::move(context)), stream_(stream), shared_(shared), options_(options), capture_(capture) {}
+               const CompileOptions &options, const StepCapture &capture, const Nvtx *nvtx)
+      : context_(std::move(context)), stream_(stream), shared_(shared), options_(options), capture_(capture),
+        nvtx_(nvtx) {}
 
   /// Puts all of it on the stream: the first time launch by launch, so that a failure names its kernel; later as one
   /// graph. The caller's inputs come from `side` and its results go there, unless it is null. With options.profile it
@@ -45,6 +47,7 @@ private:
   const DeviceBuffers &shared_;
   const CompileOptions &options_;
   const StepCapture &capture_;
+  const Nvtx *nvtx_;
   unsigned kernels_ = 0, launches_ = 0;
   std::optional<NonFiniteOp> firstNonFinite_;
 };

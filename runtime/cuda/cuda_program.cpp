@@ -1,6 +1,7 @@
 #include "runtime/cuda/cuda_program.h"
 #include "ir/graph/printer.h"
 #include "passes/fusion/fusion.h"
+#include "runtime/cache/edited_kernel.h"
 #include "runtime/cuda/bucket_runner.h"
 #include "runtime/cuda/describe_bucket.h"
 #include "runtime/cuda/device_state.h"
@@ -227,7 +228,7 @@ private:
   std::unique_ptr<Module> derivedModule_;
   llvm::StringMap<FunctionCode> functions_, derived_; // the latter by "derive.NAME"
   DeviceState state_{*module_, context_, shared_};
-  BucketRunner runner_{context_, stream_, shared_, options_, capture_};
+  BucketRunner runner_{context_, stream_, shared_, options_, capture_, platform_.nvtx};
   RunQueue queue_{context_};
   LastStart lastStart_;
   unsigned lastKernels_ = 0, lastLaunches_ = 0;
@@ -266,6 +267,23 @@ private:
     return llvm::Error::success();
   }
 
+  // Texts that a user installed in place of generated ones: never quietly.
+  llvm::Error takeEdited() {
+    if (!platform_.cache || !platform_.cache->mayHave(kEditedKernel)) return llvm::Error::success();
+    std::string names;
+    unsigned count = 0;
+    for (auto &kernel : kernels_.kernels()) {
+      auto text = platform_.cache->get(kEditedKernel, editedKernelKey(kernel.code.source));
+      if (!text) continue;
+      kernel.edited = std::move(*text);
+      names += (count++ ? ", " : "") + kernel.code.name;
+    }
+    if (count == 0) return llvm::Error::success();
+    return addFallback({llvm::formatv("{0} kernel{1}", count, count == 1 ? "" : "s"),
+                        "edited texts run in place of the generated ones: " + names +
+                            " (`fusor replay FOLDER --uninstall` or `fusor cache clear` ends that)"});
+  }
+
   KernelBuild kernelBuild() const {
     KernelBuild build;
     build.compile = platform_.compile;
@@ -279,8 +297,17 @@ private:
   }
 
   llvm::Error buildKernels() {
+    if (auto error = takeEdited()) return error;
+    std::vector<codegen::Kernel> edited; // copies with the text that runs
+    edited.reserve(kernels_.kernels().size());
     std::vector<const codegen::Kernel *> texts;
-    for (const auto &kernel : kernels_.kernels()) texts.push_back(&kernel.code);
+    for (const auto &kernel : kernels_.kernels()) {
+      texts.push_back(&kernel.code);
+      if (kernel.edited.empty()) continue;
+      edited.push_back(kernel.code);
+      edited.back().source = kernel.edited;
+      texts.back() = &edited.back();
+    }
     auto images = runtime::buildKernels(texts, kernelBuild(), compileStats_);
     if (!images) return images.takeError();
     return kernels_.load(context_, *images, options_.forDump);
@@ -370,6 +397,7 @@ private:
   }
 
   llvm::Error execute(const FunctionCode &code, DeviceBucket &bucket, HostSide *side) {
+    NvtxRange range(platform_.nvtx, "@" + code.function->name());
     if (auto error = runner_.run(bucket, side, code.function->name(), times_))
       return withPlan(std::move(error), bucket.memory);
     freshness_.ran(*code.function);

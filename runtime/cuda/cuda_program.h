@@ -8,6 +8,7 @@
 #include "runtime/cuda/cublaslt.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/kernel_build.h"
+#include "runtime/cuda/nvtx.h"
 #include "runtime/execute/program.h"
 
 namespace fusor::runtime {
@@ -22,6 +23,7 @@ struct CudaPlatform {
   std::string compilerVersion, arch;
   std::shared_ptr<Cache> cache;             // null: none
   std::shared_ptr<const CublasLt> cublasLt; // null: own GEMMs
+  const Nvtx *nvtx = nullptr;               // who wants to know what the host does; null: nobody
   std::vector<std::string> notes;
 };
 /// Opens device `options.device`, NVRTC, the cache and cuBLASLt. Errors: DeviceError with what was searched. Without

@@ -7,7 +7,7 @@ DescribedKernel describeKernel(const DeviceKernels::Kernel &kernel) {
   constexpr llvm::StringLiteral kElf("\x7f"
                                      "ELF"); // a cubin is one, PTX is text
   DescribedKernel described;
-  described.code = kernel.code;
+  described.code = kernel.code, described.edited = kernel.edited;
   (llvm::StringRef(kernel.image).startswith(kElf) ? described.cubin : described.ptx) = kernel.image;
   KernelResources resources = kernel.module.resources(kernel.function);
   described.registers = resources.registers;

@@ -34,6 +34,7 @@ class DeviceKernels {
 public:
   struct Kernel {
     codegen::Kernel code;
+    std::string edited; // what runs in place of code.source; empty mostly
     CudaModule module;
     CudaFunctionHandle function = nullptr;
     std::string image; // kept for describe() where load() is asked to

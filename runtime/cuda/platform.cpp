@@ -26,6 +26,7 @@ llvm::Expected<CudaPlatform> openCudaPlatform(const ir::Target &target, const Co
   auto context = CudaContext::open(options.device);
   if (!context) return context.takeError();
   platform.context = *context;
+  platform.nvtx = Nvtx::ofThisProcess();
 
   NvrtcOptions nvrtcOptions = NvrtcOptions::fromEnvironment();
   nvrtcOptions.newestMajor = (*context)->driverVersion() / 1000;

@@ -15,6 +15,7 @@ namespace fusor::runtime {
 /// A kernel text; several steps may launch it. On a CPU nothing runs it: it is what a GPU of the simt tier would run.
 struct DescribedKernel {
   codegen::Kernel code;
+  std::string edited; // the text that ran in its place, `fusor replay --install`; empty mostly
   std::string cubin, ptx; // with CompileOptions::forDump, on a GPU; no cubin where it is newer than the compiler
   // Of the loaded image, where the driver says: a thread's registers and local memory, a block's static shared memory.
   std::optional<int> registers, spillBytes, staticSharedBytes;

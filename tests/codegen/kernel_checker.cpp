@@ -7,7 +7,7 @@
 #include "passes/fusion/fusion.h"
 #include "passes/layout/layout.h"
 #include "passes/pipeline.h"
-#include "tests/support/emulator/emulator.h"
+#include "tests/support/test_emulator.h"
 #include "llvm/ADT/StringExtras.h"
 #include "gtest/gtest.h"
 
@@ -295,7 +295,7 @@ std::string KernelChecker::text() {
 }
 
 void KernelChecker::run() {
-  auto module = emulator::Emulator().compile(text());
+  auto module = fusor::tests::testEmulator().compile(text());
   if (!module) FAIL() << llvm::toString(module.takeError());
 
   for (auto &job : jobs_)

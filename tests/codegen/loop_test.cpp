@@ -1,7 +1,7 @@
 // Kernels of loops: pointwise, row and column, over ragged shapes and dtypes, in the emulator against the reference.
 #include "tests/codegen/fp8_text.h"
 #include "tests/codegen/kernel_checker.h"
-#include "tests/support/emulator/sanitizer.h"
+#include "runtime/emulator/sanitizer.h"
 #include "tests/support/replaced.h"
 #include "gtest/gtest-spi.h"
 #include "gtest/gtest.h"

@@ -5,7 +5,7 @@
 #include "codegen/emit/literal.h"
 #include "codegen/emit/names.h"
 #include "ir/ops/counter_rng.h"
-#include "tests/support/emulator/emulator.h"
+#include "tests/support/test_emulator.h"
 #include "gtest/gtest.h"
 #include <cmath>
 #include <cstring>
@@ -119,7 +119,7 @@ TEST(Device, RandomNumbersAreThoseOfTheIr) {
 extern "C" __global__ void draw(u64 seed, u64 stream, u64 first, float *out) {
   out[threadIdx.x] = rngUniform(rngKey(seed, stream), first + threadIdx.x);
 })";
-  auto module = emulator::Emulator().compile(text);
+  auto module = fusor::tests::testEmulator().compile(text);
   ASSERT_TRUE(bool(module)) << llvm::toString(module.takeError());
   for (unsigned long long seed : {0ull, 1ull, ~0ull, 1234567890123ull})
     for (unsigned long long first : {0ull, 1ull << 33, ~0ull - 5}) {

@@ -1,5 +1,5 @@
 // Dump folders, written by the command as a user runs it: whole, readable, and there at once or not at all.
-#include "runtime/checkpoint/npy.h"
+#include "frontend/bench/cases.h"
 #include "tests/frontend/command.h"
 #include "tests/runtime/temporary_folder.h"
 #include "llvm/ADT/StringSet.h"
@@ -271,6 +271,18 @@ TEST(Dump, IsAllOrNothing) {
   EXPECT_EQ(runFusor(std::string(kTrain) + "--precision fp8 --dump " + d + " --dump-inputs nothing_like_it").exit, 1);
   EXPECT_EQ(jsonOf(d + "/dump.json").getAsObject()->getString("precision").getValueOr(""), "f32");
   for (const std::string &name : namesIn(folder.path(""))) EXPECT_EQ(name.find(".tmp-"), std::string::npos) << name;
+}
+
+// The product that FP8's roofline is measured with is one: all its operations are counted, and it runs.
+TEST(Dump, RooflineOfFp8IsAProductInFp8) {
+  using namespace fusor::frontend;
+  ChosenDevice cpu;
+  auto cases = bench::gemmCases(fusor::ir::DType::f8e4m3, bench::GemmDims{"", 64, 32, 48}, cpu, true);
+  ASSERT_EQ(cases.size(), 1u);
+  auto timing = bench::timeKernel(cases.front(), {}, cpu, 1, 1);
+  ASSERT_TRUE(bool(timing)) << llvm::toString(timing.takeError());
+  EXPECT_EQ(timing->flops, 2.0 * 64 * 32 * 48);
+  EXPECT_GT(timing->minUs, 0);
 }
 
 TEST(Dump, WhatCannotBeWrittenIs74) {

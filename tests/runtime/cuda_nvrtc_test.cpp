@@ -56,6 +56,25 @@ TEST(CudaNvrtc, MakesPtx) {
   EXPECT_NE(kernel->image.find(".visible .entry scale("), std::string::npos);
 }
 
+// What a dump compiles with: the same code, and where each instruction comes from.
+TEST(CudaNvrtc, LineNumbersAreKeptWhereAskedFor) {
+  LOAD_OR_SKIP(nvrtc, testOptions());
+  auto image = [&](const char *arch, std::vector<std::string> options) {
+    auto kernel = nvrtc->compile({.source = kScale, .name = "scale", .arch = arch, .options = options});
+    if (kernel) return kernel->image;
+    ADD_FAILURE() << llvm::toString(kernel.takeError());
+    return std::string();
+  };
+  EXPECT_NE(image("sm_80", {"--std=c++17", "-lineinfo"}).find("debug_line"), std::string::npos);
+  EXPECT_EQ(image("sm_80", {"--std=c++17"}).find("debug_line"), std::string::npos);
+  std::string ptx = image("compute_80", {"--std=c++17", "-lineinfo"});
+  EXPECT_NE(ptx.find(".loc"), std::string::npos);
+  EXPECT_NE(ptx.find("scale.cu"), std::string::npos);
+  if (nvrtc->supports(90)) {
+    EXPECT_NE(image("compute_90a", {"-lineinfo"}).find(".target sm_90a"), std::string::npos);
+  }
+}
+
 TEST(CudaNvrtc, TheErrorNamesKernelAndLine) {
   LOAD_OR_SKIP(nvrtc, testOptions());
   auto kernel = nvrtc->compile({.source = "__global__ void f(float *x) {\n  x[0] = nonsense;\n}\n",

@@ -3,7 +3,7 @@
 #include "passes/pipeline.h"
 #include "tests/codegen/fp8_text.h"
 #include "tests/codegen/kernel_checker.h"
-#include "tests/support/emulator/sanitizer.h"
+#include "runtime/emulator/sanitizer.h"
 #include "llvm/ADT/STLExtras.h"
 #include "gtest/gtest.h"
 #include <set>

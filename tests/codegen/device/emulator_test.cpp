@@ -1,7 +1,7 @@
 // The emulator itself: what it computes, and that it reports the bugs it is there for. The planted-bug tests fail if
 // the emulator stops seeing races, overflows or divergence.
-#include "tests/support/emulator/emulator.h"
-#include "tests/support/emulator/sanitizer.h"
+#include "runtime/emulator/sanitizer.h"
+#include "tests/support/test_emulator.h"
 #include "llvm/ADT/StringExtras.h"
 #include "gtest/gtest.h"
 #include <numeric>
@@ -100,7 +100,7 @@ extern "C" __global__ void structArgument(Pair pair, float *y) { *y = pair.first
 )cuda";
 
 const EmulatedModule &module() {
-  static const EmulatedModule compiled = llvm::cantFail(Emulator().compile(kKernels));
+  static const EmulatedModule compiled = llvm::cantFail(fusor::tests::testEmulator().compile(kKernels));
   return compiled;
 }
 
@@ -202,7 +202,8 @@ TEST(Emulator, ReportsOverflows) {
   if (kAddressSanitizer) {
     GuardedBuffer y(5 * sizeof(float));
     EXPECT_DEATH((void)messageOf(module().run("writePast", {}, y, 5, 0)), "AddressSanitizer");
-    EXPECT_DEATH((void)messageOf(module().run("sharedPast", {}, y, 32)), "AddressSanitizer: global-buffer-overflow|index 32 out of bounds");
+    EXPECT_DEATH((void)messageOf(module().run("sharedPast", {}, y, 32)),
+                 "AddressSanitizer: global-buffer-overflow|index 32 out of bounds");
     return;
   }
   GuardedBuffer y(5 * sizeof(float));
@@ -217,10 +218,11 @@ TEST(Emulator, ReportsOverflows) {
 }
 
 TEST(Emulator, ReportsBadTextAndBadLaunches) {
-  auto nothing = Emulator().compile("int x;");
+  auto nothing = fusor::tests::testEmulator().compile("int x;");
   ASSERT_FALSE(static_cast<bool>(nothing));
   EXPECT_EQ(llvm::toString(nothing.takeError()), "emulator: the text has no '__global__ void name(...)'");
-  auto broken = Emulator().compile("extern \"C\" __global__ void broken(int *p) { *p = undeclared; }");
+  auto broken =
+      fusor::tests::testEmulator().compile("extern \"C\" __global__ void broken(int *p) { *p = undeclared; }");
   ASSERT_FALSE(static_cast<bool>(broken));
   std::string said = llvm::toString(broken.takeError());
   EXPECT_NE(said.find("kernel.cu:1"), std::string::npos) << said;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "codegen/device/embedded.h"
-#include "tests/support/emulator/emulator.h"
+#include "tests/support/test_emulator.h"
 #include "llvm/Support/Error.h"
 #include <cmath>
 #include <cstdint>
@@ -20,7 +20,7 @@ using emulator::GuardedBuffer;
 
 // The named device files followed by `kernels`, compiled for the host.
 inline EmulatedModule compileWithDevice(llvm::ArrayRef<llvm::StringRef> files, llvm::StringRef kernels) {
-  return llvm::cantFail(Emulator().compile(deviceLibrary(files) + kernels.str()));
+  return llvm::cantFail(fusor::tests::testEmulator().compile(deviceLibrary(files) + kernels.str()));
 }
 
 inline std::string messageOf(llvm::Error error) { return llvm::toString(std::move(error)); }

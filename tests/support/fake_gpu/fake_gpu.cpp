@@ -1,5 +1,5 @@
 #include "tests/support/fake_gpu/fake_gpu.h"
-#include "tests/support/emulator/emulator.h"
+#include "tests/support/test_emulator.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
@@ -82,7 +82,7 @@ int release(uint64_t address) {
 
 int loadModule(CudaModuleHandle *module, const void *image) {
   if (int code = begin("cuModuleLoadData")) return code;
-  auto emulated = emulator::Emulator().compile(static_cast<const char *>(image));
+  auto emulated = testEmulator().compile(static_cast<const char *>(image));
   if (!emulated) {
     llvm::errs() << "emulator: " << llvm::toString(emulated.takeError()) << "\n";
     return kInvalidImage;

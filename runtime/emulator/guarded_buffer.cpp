@@ -1,5 +1,5 @@
-#include "tests/support/emulator/guarded_buffer.h"
-#include "tests/support/emulator/sanitizer.h"
+#include "runtime/emulator/guarded_buffer.h"
+#include "runtime/emulator/sanitizer.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cstdlib>
 #include <new>

@@ -5,7 +5,7 @@
 // A kernel that needs something missing here does not compile: add it here, with a test in tests/codegen/emulator_test.
 #pragma once
 #define FUSOR_EMULATOR 1
-#include "tests/support/emulator/hooks.h"
+#include "runtime/emulator/hooks.h"
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -181,4 +181,4 @@ template <class T> T atomicCAS(T *address, std::common_type_t<T> expected, std::
   return fusor::emulator::atomically(address, [&](T old) { return old == expected ? value : old; });
 }
 
-#include "tests/support/emulator/shim_mma.h"
+#include "runtime/emulator/shim_mma.h"

@@ -1,6 +1,7 @@
-#include "tests/support/emulator/emulator.h"
-#include "tests/support/emulator/sanitizer.h"
-#include "tests/support/emulator/scheduler.h"
+#include "runtime/emulator/emulator.h"
+#include "runtime/emulator/headers.h"
+#include "runtime/emulator/sanitizer.h"
+#include "runtime/emulator/scheduler.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -119,41 +120,53 @@ static std::vector<StringRef> compilerFlags() {
   return flags;
 }
 
-static std::string cacheFolder() {
-  if (const char *folder = std::getenv("FUSOR_EMULATOR_CACHE")) return folder;
-  return FUSOR_EMULATOR_CACHE_FOLDER;
+// Writes `text` to a file that other processes see whole or not at all.
+static llvm::Error writeFile(StringRef path, StringRef text) {
+  const std::string temporary = llvm::formatv("{0}.{1}", path, llvm::sys::Process::getProcessId());
+  std::error_code error;
+  {
+    llvm::raw_fd_ostream out(temporary, error);
+    if (!error) out << text, out.close(), error = out.error(), out.clear_error();
+  }
+  if (!error) error = llvm::sys::fs::rename(temporary, path);
+  if (error) return failure("emulator: cannot write " + path + ": " + error.message());
+  return llvm::Error::success();
 }
 
-static llvm::Expected<std::string> readText(const llvm::Twine &path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path);
-  if (!buffer) return failure("emulator: cannot read " + path + ": " + buffer.getError().message());
-  return (*buffer)->getBuffer().str();
+// The folder under `folder` that the headers lie in, by the hash of what they say; they are written where it is new.
+static llvm::Expected<std::string> headersIn(StringRef folder, StringRef hash) {
+  const std::string root = (folder + "/headers-" + hash.take_front(16)).str();
+  const std::string place = root + "/runtime/emulator/";
+  if (std::error_code error = llvm::sys::fs::create_directories(place))
+    return failure("emulator: cannot create " + place + ": " + error.message());
+  for (const EmbeddedFile &file : llvm::makeArrayRef(kEmbeddedFiles, kEmbeddedFileCount))
+    if (!llvm::sys::fs::exists(place + file.name))
+      if (llvm::Error error = writeFile(place + file.name, file.text)) return error;
+  return root;
 }
+
+static std::string hexOf(llvm::SHA1 &hash) { return llvm::toHex(hash.final(), /*LowerCase=*/true); }
 
 // Path of the library for `text`, compiled unless it is in the cache.
-static llvm::Expected<std::string> buildLibrary(StringRef text) {
+static llvm::Expected<std::string> buildLibrary(StringRef text, const std::string &folder) {
   auto compiler = findCompiler();
   if (!compiler) return compiler.takeError();
-  const std::string root = FUSOR_EMULATOR_SOURCE_DIR;
-  const std::string shim = root + "/tests/support/emulator/shim.h";
   std::vector<StringRef> flags = compilerFlags();
 
-  llvm::SHA1 hash;
-  for (const std::string &part :
-       {shim, root + "/tests/support/emulator/shim_mma.h", root + "/tests/support/emulator/hooks.h"}) {
-    auto header = readText(part);
-    if (!header) return header.takeError();
-    hash.update(*header);
-  }
+  llvm::SHA1 headerHash, hash;
+  for (const EmbeddedFile &file : llvm::makeArrayRef(kEmbeddedFiles, kEmbeddedFileCount)) headerHash.update(file.text);
+  const std::string headers = hexOf(headerHash);
+  hash.update(headers);
   for (const std::string &part : {*compiler, llvm::join(flags, " "), text.str()}) {
     hash.update(part);
     hash.update(StringRef("\0", 1));
   }
-  const std::string base = cacheFolder() + "/" + llvm::toHex(hash.final(), /*LowerCase=*/true);
+  const std::string base = folder + "/" + hexOf(hash);
   if (llvm::sys::fs::exists(base + ".so")) return base + ".so";
 
-  if (std::error_code error = llvm::sys::fs::create_directories(cacheFolder()))
-    return failure("emulator: cannot create " + cacheFolder() + ": " + error.message());
+  auto root = headersIn(folder, headers);
+  if (!root) return root.takeError();
+  const std::string shim = *root + "/runtime/emulator/shim.h";
   std::string temporary = llvm::formatv("{0}.{1}", base, llvm::sys::Process::getProcessId());
   const std::string cu = temporary + ".cu", so = temporary + ".so", log = temporary + ".log";
   {
@@ -164,7 +177,7 @@ static llvm::Expected<std::string> buildLibrary(StringRef text) {
   }
   std::vector<StringRef> command = {*compiler};
   command.insert(command.end(), flags.begin(), flags.end());
-  command.insert(command.end(), {"-I", root, "-include", shim, cu, "-o", so});
+  command.insert(command.end(), {"-I", *root, "-include", shim, cu, "-o", so});
   std::string message;
   int status = llvm::sys::ExecuteAndWait(*compiler, command, llvm::None, {llvm::None, StringRef(log), StringRef(log)},
                                          /*SecondsToWait=*/0, /*MemoryLimit=*/0, &message);
@@ -183,7 +196,7 @@ llvm::Expected<EmulatedModule> Emulator::compile(StringRef source) const {
   auto library = std::make_shared<EmulatedModule::Library>();
   library->kernels = kernelNames(source);
   if (library->kernels.empty()) return failure("emulator: the text has no '__global__ void name(...)'");
-  auto path = buildLibrary(hostText(source, library->kernels));
+  auto path = buildLibrary(hostText(source, library->kernels), folder);
   if (!path) return path.takeError();
 
   // Never closed: a sanitizer report may still need its symbols, and a process compiles few texts.

@@ -1,6 +1,6 @@
 // Runs CUDA text of the simt tier on the host, so that kernels are executed where there is no GPU:
 //
-//   auto module = Emulator().compile(source);                        // Expected<EmulatedModule>; 1-2 s, then cached
+//   auto module = Emulator("folder").compile(source);                // Expected<EmulatedModule>; 1-2 s, then cached
 //   GuardedBuffer x = GuardedBuffer::of<float>(values), y(n * sizeof(float));
 //   Error failed = module->run("scale", {.grid = {2}, .block = {128}}, x, y, n);   // n: the exact parameter type
 //   ArrayRef<float> result = y.as<float>();
@@ -21,8 +21,8 @@
 // Limits: no other inline PTX, no clusters or cooperative launches, no textures; one launch at a time per process.
 #pragma once
 
-#include "tests/support/emulator/guarded_buffer.h"
-#include "tests/support/emulator/hooks.h"
+#include "runtime/emulator/guarded_buffer.h"
+#include "runtime/emulator/hooks.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -82,11 +82,15 @@ private:
 };
 
 // The compiler that turns CUDA text into a library. $CXX, then g++, then clang++ (under AddressSanitizer: the compiler
-// that built the tests, because the library has to share its run time). Libraries are kept in $FUSOR_EMULATOR_CACHE or
-// the build folder, under the hash of all that went into them.
+// that built this, because the library has to share its run time). Libraries are kept in `folder`, under the hash of
+// all that went into them: it must be this user's own.
 class Emulator {
 public:
+  explicit Emulator(std::string folder) : folder(std::move(folder)) {}
   llvm::Expected<EmulatedModule> compile(llvm::StringRef source) const;
+
+private:
+  std::string folder;
 };
 
 } // namespace fusor::emulator

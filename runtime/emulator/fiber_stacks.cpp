@@ -1,5 +1,5 @@
-#include "tests/support/emulator/fiber_stacks.h"
-#include "tests/support/emulator/sanitizer.h"
+#include "runtime/emulator/fiber_stacks.h"
+#include "runtime/emulator/sanitizer.h"
 #include <new>
 #include <sys/mman.h>
 

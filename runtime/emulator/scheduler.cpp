@@ -1,6 +1,6 @@
-#include "tests/support/emulator/scheduler.h"
-#include "tests/support/emulator/fiber_stacks.h"
-#include "tests/support/emulator/sanitizer.h"
+#include "runtime/emulator/scheduler.h"
+#include "runtime/emulator/fiber_stacks.h"
+#include "runtime/emulator/sanitizer.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <boost/context/detail/fcontext.hpp>
 #include <vector>

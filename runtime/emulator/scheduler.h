@@ -1,7 +1,7 @@
 // Runs the threads of one block at a time as fibers. See emulator.h for the order of turns.
 #pragma once
 
-#include "tests/support/emulator/emulator.h"
+#include "runtime/emulator/emulator.h"
 
 namespace fusor::emulator {
 
