@@ -137,6 +137,7 @@ llvm::Error writeCapturedStep(const DumpFolder &folder, const Description &descr
       return error;
     object["product"] = "workspace_0.bin";
   }
+  if (content.productOutput) object["product_output"] = *content.productOutput;
   return folder.write(place + "inputs/inputs.json", jsonText(std::move(object)));
 }
 

@@ -27,6 +27,10 @@ llvm::Expected<ReplayedRun> runHere(const ReplayCase &given, const std::map<std:
   std::vector<GuardedBuffer> inputs, outputs, workspaces;
   for (const HostTensor &tensor : given.inputs) inputs.push_back(bufferOf(tensor.bytes));
   for (const HostTensor &tensor : given.outputs) outputs.emplace_back(tensor.bytes.size());
+  if (given.productOutput) {
+    const std::vector<char> &product = given.outputs[*given.productOutput].bytes;
+    std::memcpy(outputs[*given.productOutput].data(), product.data(), product.size());
+  }
   for (int64_t bytes : given.workspaces) workspaces.emplace_back(bytes);
   if (!given.product.empty()) std::memcpy(workspaces[0].data(), given.product.data(), given.product.size());
   std::vector<uint64_t> pointers;

@@ -43,6 +43,10 @@ public:
     };
     for (const HostTensor &tensor : given_.outputs)
       if (auto error = addEmpty(outputs_, tensor.bytes.size())) return error;
+    if (given_.productOutput) {
+      const std::vector<char> &product = given_.outputs[*given_.productOutput].bytes;
+      if (auto error = upload(outputs_[*given_.productOutput], product.data(), product.size())) return error;
+    }
     for (int64_t bytes : given_.workspaces)
       if (auto error = addEmpty(workspaces_, bytes)) return error;
     if (!given_.product.empty())

@@ -188,6 +188,11 @@ llvm::Expected<ReplayCase> readReplayCase(llvm::StringRef given) {
     if (read.workspaces.empty() || static_cast<int64_t>(read.product.size()) != read.workspaces[0])
       return file->missing("product", "as large as workspace 0");
   }
+  if (auto output = file->object().getInteger("product_output")) {
+    if (*output < 0 || *output >= static_cast<int64_t>(read.outputs.size()))
+      return file->missing("product_output", "the number of an output");
+    read.productOutput = static_cast<unsigned>(*output);
+  }
   if (auto error = readLaunches(*file, read)) return error;
   if (auto error = readTable(*file, read)) return error;
   llvm::StringRef kernels = llvm::sys::path::parent_path(folder);

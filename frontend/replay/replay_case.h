@@ -36,6 +36,7 @@ struct ReplayCase {
   std::vector<HostTensor> inputs, outputs; // as the run had them
   std::vector<int64_t> workspaces;         // bytes of each
   std::vector<char> product;               // what workspace 0 starts with; empty where it is a kernel's own
+  std::optional<unsigned> productOutput;   // the output that is there before the kernels, where a library made one
   std::vector<ReplayedLaunch> launches;
   std::optional<ReplayedTable> table;
 

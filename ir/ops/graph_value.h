@@ -39,5 +39,7 @@ llvm::SmallVector<Value, 4> narrowGradients(const GradientSite &site, llvm::Arra
 Value sumToShape(Builder &builder, Value gradient, llvm::ArrayRef<Dim> shape);
 /// The dtype arithmetic on `dtype` is done in: f32 for narrow floats, else itself.
 inline DType computeType(DType dtype) { return isNarrowFloat(dtype) ? DType::f32 : dtype; }
+/// The value in it.
+inline Graph wide(Builder &b, Value v) { return {b, b.cast(v, computeType(v.dtype()))}; }
 
 } // namespace fusor::ir

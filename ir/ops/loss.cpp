@@ -8,8 +8,6 @@ namespace {
 
 using Values = llvm::SmallVector<Value, 2>;
 
-Graph wide(Builder &b, Value v) { return {b, b.cast(v, computeType(v.dtype()))}; }
-
 // --- embedding: table [V, D], ids [...] -> [..., D]
 
 llvm::Expected<ResultTypes> inferEmbedding(const OpSite &site) {

@@ -15,8 +15,6 @@ DType outType(const OpSite &site, unsigned like = 0) {
   return site.type(like).dtype;
 }
 
-Graph wide(Builder &b, Value v) { return {b, b.cast(v, computeType(v.dtype()))}; }
-
 llvm::Error checkFloats(const OpSite &site) {
   for (const Value &v : site.operands)
     if (v && !isFloat(v.dtype())) return opError("operands must be floats, found {0}", v.type().str());

@@ -11,7 +11,7 @@ namespace {
 
 using ir::Dim, ir::Op, ir::Value;
 
-constexpr unsigned kMostDepth = 24; // of the ops that make a mask
+constexpr unsigned kMostMaskDepth = 24; // of the ops that make a mask
 constexpr int64_t kMostStored = int64_t(1) << 24;
 
 /// rows * i + columns * j + offset.
@@ -190,7 +190,7 @@ private:
 } // namespace
 
 std::optional<Triangle> triangleOf(Value value) {
-  auto known = Analysis().of(value, kMostDepth);
+  auto known = Analysis().of(value, kMostMaskDepth);
   return known ? known->triangle : std::nullopt;
 }
 

@@ -306,7 +306,7 @@ private:
       StepMemory memory{in, out, shared_.data()};
       auto number = static_cast<unsigned>(&step - bucket.steps.data());
       bool captured = capture_ && capture_.wants(number);
-      StepContent content{number, {}, {}, {}};
+      StepContent content{number, {}, {}, {}, {}};
       if (captured) content.inputs = contentsOf(step.code->inputs, in, bucket.symbols);
       if (auto error = runStep(code, bucket, step, memory)) return error;
       if (!captured) continue;

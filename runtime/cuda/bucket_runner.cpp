@@ -211,7 +211,9 @@ llvm::Error BucketRunner::captureStep(const DeviceBucket &bucket, size_t first, 
   if (auto error = fetch(bucket, step.inputs, step.code->inputs, content.inputs)) return error;
   for (size_t i = first; i < end; ++i) {
     if (auto error = put(bucket, bucket.launches[i])) return error;
-    if (bucket.launches[i].kind != DeviceLaunch::Kind::gemm || !step.code->gemm->workspace) continue;
+    if (bucket.launches[i].kind != DeviceLaunch::Kind::gemm) continue;
+    content.productOutput = step.code->gemm->output;
+    if (!step.code->gemm->workspace) continue;
     content.product.resize(*step.code->set.workspaces.front().evaluate(bucket.symbols));
     if (auto error = stream_.download(content.product.data(), shared_.workspace.address(), content.product.size()))
       return error;

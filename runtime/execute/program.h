@@ -83,6 +83,7 @@ struct StepContent {
   unsigned step = 0; // number in Description::steps
   std::vector<std::vector<char>> inputs, outputs;
   std::vector<char> product; // of a library, which the step's kernels read in workspace 0; empty where there is none
+  std::optional<unsigned> productOutput; // the result that a library writes and the kernels read, where it is one
 };
 /// Whom the contents of steps are handed to, in runs from now on. Such runs are slow.
 struct StepCapture {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # On a machine with a GPU that has none of the build's tools: everything about this checkout's binaries that needs one.
 #   here:   sh tests/gpu/carry.sh build          strips the binaries into .carry/
-#   there:  sh tests/gpu/on_device.sh [correct|time|profile|bench|fp8|generation|caches|all]  with .carry carried; reports go to $OUT
+#   there:  sh tests/gpu/on_device.sh [correct|time|profile|bench|fp8|generation|glass|caches|all]  with .carry carried; reports go to $OUT
 # A watchdog ends each part, so that a hang costs one part and not the whole call.
 set -u
 what=${1:-all}
@@ -100,6 +100,33 @@ fp8() {
   LINES_SHOWN=60 part profile_seed_fp8 60 $bin/fusor bench train --device cuda --config seed --precision fp8 --batch 32 --profile
 }
 
+# Dumps of real runs, their pages and times; an edited kernel beside its original.
+glass() {
+  part dump_seed 120 $bin/fusor train --device cuda --config seed --steps 40 --dump /tmp/D/seed --dump-inputs gelu --quiet
+  part dump_seed_fp8 120 $bin/fusor train --device cuda --config seed --precision fp8 --steps 40 --fp8-stats --dump /tmp/D/seed_fp8 --quiet
+  part dump_gpt2_fp8 200 $bin/fusor bench train --device cuda --config gpt2 --precision fp8 --batch 8 --dump /tmp/D/gpt2_fp8
+  [ -d $bin/real ] && part dump_bert 60 $bin/fusor run $bin/real/bert_tiny/model.onnx --device cuda --dump /tmp/D/bert
+  kernel=$(ls -d /tmp/D/seed/kernels/*gelu*/inputs 2>/dev/null | head -1); kernel=${kernel%/inputs}
+  LINES_SHOWN=20 part replay_as_it_is 60 $bin/fusor replay --device cuda "$kernel"
+  cp -r "$kernel" /tmp/D/edited && sed -i 's/0\.044715/0.05/g' /tmp/D/edited/kernel.cu
+  LINES_SHOWN=20 part replay_edited 60 $bin/fusor replay --device cuda /tmp/D/edited
+  sed -i 's/0\.05f/0.044715f/g' /tmp/D/edited/kernel.cu
+  LINES_SHOWN=20 part replay_restored 60 $bin/fusor replay --device cuda /tmp/D/edited
+  LINES_SHOWN=40 part bench_seed 60 $bin/fusor bench train --device cuda --config seed --precision bf16 --batch 16 --profile
+  python3 - <<'PY'
+import json, os
+for name in ('seed', 'seed_fp8', 'gpt2_fp8', 'bert'):
+    folder = f'/tmp/D/{name}'
+    if not os.path.isdir(folder): print(name, 'is not there'); continue
+    about = json.load(open(f'{folder}/dump.json'))
+    steps = json.load(open(f'{folder}/steps.json'))
+    total = sum(s.get('ms', 0) for s in steps)
+    print(name, 'step', about.get('step_ms'), 'back to back', about.get('back_to_back_ms'), 'idle', about.get('idle_ms'), 'sum of', len(steps), 'steps', round(total, 4),
+          'report', os.path.getsize(f'{folder}/report.html'), 'kernels', len(os.listdir(f'{folder}/kernels')))
+PY
+  [ -n "${OUT:-}" ] && for name in seed seed_fp8 gpt2_fp8 bert; do mkdir -p "$OUT/$name" && cp /tmp/D/$name/*.json /tmp/D/$name/*.jsonl /tmp/D/$name/report.html "$OUT/$name/" 2>/dev/null; done
+}
+
 generation() {
   part train_for_generation 150 $bin/fusor train --device cuda --config seed --precision bf16 --steps 60 --batch 16 --quiet --save /tmp/fusor-seed
   for flag in "" --no-kv-cache; do
@@ -128,9 +155,10 @@ profile) profile ;;
 bench) bench ;;
 fp8) fp8 ;;
 generation) generation ;;
+glass) glass ;;
 caches) caches ;;
-all) correct; time_it; profile; bench; fp8; generation; caches ;;
-*) echo "on_device.sh: correct, time, profile, bench, fp8, generation, caches or all, is '$what'" >&2; exit 2 ;;
+all) correct; time_it; profile; bench; fp8; generation; glass; caches ;;
+*) echo "on_device.sh: correct, time, profile, bench, fp8, generation, glass, caches or all, is '$what'" >&2; exit 2 ;;
 esac
 for file in "$out"/*.txt; do echo "==== $file"; head -c 2000000 "$file"; done >"$report"
 exit $status
