@@ -102,7 +102,7 @@ fp8() {
 
 # Dumps of real runs, their pages and times; an edited kernel beside its original.
 glass() {
-  part dump_seed 120 $bin/fusor train --device cuda --config seed --steps 40 --dump /tmp/D/seed --dump-inputs gelu --quiet
+  part dump_seed 120 $bin/fusor train --device cuda --config seed --steps 3 --dump /tmp/D/seed --dump-inputs gelu --quiet
   part dump_seed_fp8 120 $bin/fusor train --device cuda --config seed --precision fp8 --steps 40 --fp8-stats --dump /tmp/D/seed_fp8 --quiet
   part dump_gpt2_fp8 200 $bin/fusor bench train --device cuda --config gpt2 --precision fp8 --batch 8 --dump /tmp/D/gpt2_fp8
   [ -d $bin/real ] && part dump_bert 60 $bin/fusor run $bin/real/bert_tiny/model.onnx --device cuda --dump /tmp/D/bert
@@ -124,7 +124,7 @@ for name in ('seed', 'seed_fp8', 'gpt2_fp8', 'bert'):
     print(name, 'step', about.get('step_ms'), 'back to back', about.get('back_to_back_ms'), 'idle', about.get('idle_ms'), 'sum of', len(steps), 'steps', round(total, 4),
           'report', os.path.getsize(f'{folder}/report.html'), 'kernels', len(os.listdir(f'{folder}/kernels')))
 PY
-  [ -n "${OUT:-}" ] && for name in seed seed_fp8 gpt2_fp8 bert; do mkdir -p "$OUT/$name" && cp /tmp/D/$name/*.json /tmp/D/$name/*.jsonl /tmp/D/$name/report.html "$OUT/$name/" 2>/dev/null; done
+  [ -n "${OUT:-}" ] && (cd /tmp/D && tar czf "$OUT/dumps.tar.gz" */*.json */report.html)
 }
 
 generation() {
