@@ -9,8 +9,6 @@
 
 namespace fusor::frontend {
 
-using namespace ir;
-
 namespace {
 
 constexpr int64_t kMostElements = 4096; // of a value that are kept, evenly spread
@@ -26,7 +24,7 @@ struct Sample {
 
 int64_t strideOf(int64_t elements) { return std::max<int64_t>(1, elements / kMostElements); }
 
-Sample sampleOf(const RefTensor &tensor, std::string op) {
+Sample sampleOf(const ir::RefTensor &tensor, std::string op) {
   Sample sample{tensor.shape, {}, 0, std::move(op)};
   for (int64_t i = 0; i < tensor.elements(); i += strideOf(tensor.elements()))
     sample.elements.push_back(tensor.data[i]);
@@ -38,13 +36,13 @@ Sample sampleOf(const RefTensor &tensor, std::string op) {
 /// Named values of an evaluation, and its plain results as "result 0".
 using Samples = llvm::StringMap<Sample>;
 
-llvm::Expected<RefState> initialState(const Module &module, const SymbolValues &symbols, uint64_t seed) {
-  RefState state;
+llvm::Expected<ir::RefState> initialState(const ir::Module &module, const ir::SymbolValues &symbols, uint64_t seed) {
+  ir::RefState state;
   for (const auto &p : module.persistents()) {
-    if (p->kind != PersistentKind::param && p->kind != PersistentKind::state) continue;
-    auto tensor = zeros(p->type, symbols);
+    if (p->kind != ir::PersistentKind::param && p->kind != ir::PersistentKind::state) continue;
+    auto tensor = ir::zeros(p->type, symbols);
     if (!tensor) return tensor.takeError();
-    tensor->data = initialValues(*p, seed, tensor->elements());
+    tensor->data = ir::initialValues(*p, seed, tensor->elements());
     state[p->name] = std::move(*tensor);
   }
   return state;
@@ -65,15 +63,16 @@ public:
       passes::PassContext context(none);
       if (auto error = passes::runPipeline(**module, check_.pipeline, context)) return error;
     }
-    const Function *function = (*module)->function(name);
+    const ir::Function *function = (*module)->function(name);
     if (!function) return llvm::createStringError(llvm::inconvertibleErrorCode(), "there is no @" + name + " to check");
     auto state = initialState(**module, check_.symbols, check_.seed);
     if (!state) return state.takeError();
-    auto see = [&](const Op &op, llvm::ArrayRef<const RefTensor *>, llvm::ArrayRef<RefTensor> outputs) {
+    auto see = [&](const ir::Op &op, llvm::ArrayRef<const ir::RefTensor *>, llvm::ArrayRef<ir::RefTensor> outputs) {
       for (unsigned i = 0; i < outputs.size(); ++i)
-        if (!op.result(i).name().empty()) before_.try_emplace(op.result(i).name(), sampleOf(outputs[i], printOp(op)));
+        if (!op.result(i).name().empty())
+          before_.try_emplace(op.result(i).name(), sampleOf(outputs[i], ir::printOp(op)));
     };
-    auto result = evaluate(*function, check_.inputs, *state, check_.symbols, see);
+    auto result = ir::evaluate(*function, check_.inputs, *state, check_.symbols, see);
     if (!result) return result.takeError();
     for (size_t i = 0; i < result->results.size(); ++i)
       before_[resultName(i)] = sampleOf(result->results[i], "@" + name);
@@ -86,23 +85,23 @@ public:
     auto module = check_.load();
     if (!module) return module.takeError();
     if (auto error = passes::runPipeline(**module, check_.pipeline, context)) return error;
-    const Function *function = (*module)->function(check_.function);
+    const ir::Function *function = (*module)->function(check_.function);
     if (!function) return llvm::createStringError(llvm::inconvertibleErrorCode(), "passes removed @" + check_.function);
     auto state = initialState(**module, check_.symbols, check_.seed);
     if (!state) return state.takeError();
     std::optional<ChangedValue> changed;
-    auto see = [&](const Op &op, llvm::ArrayRef<const RefTensor *>, llvm::ArrayRef<RefTensor> outputs) {
+    auto see = [&](const ir::Op &op, llvm::ArrayRef<const ir::RefTensor *>, llvm::ArrayRef<ir::RefTensor> outputs) {
       for (unsigned i = 0; i < outputs.size() && !changed; ++i) {
         changed = differs(op.result(i).name(), outputs[i]);
         if (!changed) continue;
         changed->value = ("%" + op.result(i).name()).str();
-        changed->after = printOp(op), changed->location = op.location();
-        for (const Op &outer : function->block().ops())
+        changed->after = ir::printOp(op), changed->location = op.location();
+        for (const ir::Op &outer : function->block().ops())
           if (outer.body() && outer.body() == op.block())
             changed->kernel = "@" + std::get<std::string>(outer.attrValue("name"));
       }
     };
-    auto result = evaluate(*function, check_.inputs, *state, check_.symbols, see);
+    auto result = ir::evaluate(*function, check_.inputs, *state, check_.symbols, see);
     if (!result) return result.takeError();
     for (size_t i = 0; i < result->results.size() && !changed; ++i)
       if ((changed = differs(resultName(i), result->results[i])))
@@ -112,14 +111,14 @@ public:
 
   passes::PassOptions optionsWith(std::optional<int64_t> fuel) const {
     passes::PassOptions options = check_.options;
-    options.precision = DType::f32, options.lossScale.reset(), options.fp8.reset();
+    options.precision = ir::DType::f32, options.lossScale.reset(), options.fp8.reset();
     options.printAfter.clear();
     options.fuel = fuel;
     return options;
   }
 
 private:
-  std::optional<ChangedValue> differs(llvm::StringRef name, const RefTensor &after) const {
+  std::optional<ChangedValue> differs(llvm::StringRef name, const ir::RefTensor &after) const {
     auto it = name.empty() ? before_.end() : before_.find(name);
     if (it == before_.end() || llvm::makeArrayRef(it->second.shape) != llvm::makeArrayRef(after.shape))
       return std::nullopt;
@@ -143,12 +142,12 @@ private:
 
 } // namespace
 
-RefTensor referenceTensor(const runtime::TensorView &view) {
-  RefTensor tensor;
+ir::RefTensor referenceTensor(const runtime::TensorView &view) {
+  ir::RefTensor tensor;
   tensor.dtype = view.dtype;
   tensor.shape.assign(view.shape.begin(), view.shape.end());
-  int64_t elements = static_cast<int64_t>(view.bytes()) / byteSize(view.dtype);
-  for (int64_t i = 0; i < elements; ++i) tensor.data.push_back(loadElement(view.dtype, view.data, i));
+  int64_t elements = static_cast<int64_t>(view.bytes()) / ir::byteSize(view.dtype);
+  for (int64_t i = 0; i < elements; ++i) tensor.data.push_back(ir::loadElement(view.dtype, view.data, i));
   return tensor;
 }
 
@@ -156,8 +155,8 @@ std::string ChangedValue::text() const {
   std::string where = kernel.empty() ? "" : " in kernel " + kernel;
   return llvm::formatv("{0}{1} is {2} at element {3} after the passes; before them it is {4}, and {5} may differ\n"
                        "  before: {6}\n  after:  {7}{8}",
-                       value, where, realLiteral(got), element, realLiteral(want), realLiteral(allowed), before, after,
-                       location.known() ? "   (" + location.str() + ")" : "")
+                       value, where, ir::realLiteral(got), element, ir::realLiteral(want), ir::realLiteral(allowed),
+                       before, after, location.known() ? "   (" + location.str() + ")" : "")
       .str();
 }
 

@@ -12,7 +12,7 @@ using namespace fusor::tests;
 
 namespace {
 
-constexpr const char *kTrain = "train --config tiny --batch 4 --device cpu --steps 2 ";
+constexpr const char *kDumpedTrain = "train --config tiny --batch 4 --device cpu --steps 2 ";
 
 llvm::json::Value jsonOf(const std::string &path) {
   auto value = llvm::json::parse(contents(path));
@@ -39,7 +39,7 @@ int64_t number(const llvm::json::Object &object, const char *key) {
 TEST(Dump, OfATrainingStepIsComplete) {
   TemporaryFolder folder;
   std::string d = folder.path("d");
-  Ran ran = runFusor(std::string(kTrain) + "--dump " + d);
+  Ran ran = runFusor(std::string(kDumpedTrain) + "--dump " + d);
   ASSERT_EQ(ran.exit, 0) << ran.err;
   llvm::json::Value dump = jsonOf(d + "/dump.json");
   const llvm::json::Object &facts = *dump.getAsObject();
@@ -99,7 +99,7 @@ TEST(Dump, OfATrainingStepIsComplete) {
 TEST(Dump, ModulesAreThoseThatChanged) {
   TemporaryFolder folder;
   std::string d = folder.path("d");
-  ASSERT_EQ(runFusor(std::string(kTrain) + "--dump " + d).exit, 0);
+  ASSERT_EQ(runFusor(std::string(kDumpedTrain) + "--dump " + d).exit, 0);
   llvm::json::Value index = jsonOf(d + "/modules/index.json");
   std::string before = contents(d + "/modules/00_input.fir");
   unsigned files = 0;
@@ -125,7 +125,7 @@ TEST(Dump, ModulesAreThoseThatChanged) {
 TEST(Dump, PlanSaysWhyAndWhatIsAlive) {
   TemporaryFolder folder;
   std::string d = folder.path("d");
-  ASSERT_EQ(runFusor(std::string(kTrain) + "--dump " + d).exit, 0);
+  ASSERT_EQ(runFusor(std::string(kDumpedTrain) + "--dump " + d).exit, 0);
   llvm::json::Value plan = jsonOf(d + "/plan.json"), steps = jsonOf(d + "/steps.json");
   llvm::StringSet<> values;
   for (const llvm::json::Value &buffer : *plan.getAsObject()->getArray("buffers")) {
@@ -144,7 +144,7 @@ TEST(Dump, PlanSaysWhyAndWhatIsAlive) {
 TEST(Dump, FusionsAreOrderedByWhatTheySave) {
   TemporaryFolder folder;
   std::string d = folder.path("d");
-  ASSERT_EQ(runFusor(std::string(kTrain) + "--dump " + d).exit, 0);
+  ASSERT_EQ(runFusor(std::string(kDumpedTrain) + "--dump " + d).exit, 0);
   llvm::json::Value fusions = jsonOf(d + "/fusions.json");
   int64_t before = INT64_MAX;
   for (const llvm::json::Value &value : *fusions.getAsArray()) {
@@ -159,7 +159,7 @@ TEST(Dump, FusionsAreOrderedByWhatTheySave) {
 TEST(Dump, TraceIsWhatChromeReads) {
   TemporaryFolder folder;
   std::string d = folder.path("d");
-  ASSERT_EQ(runFusor(std::string(kTrain) + "--dump " + d).exit, 0);
+  ASSERT_EQ(runFusor(std::string(kDumpedTrain) + "--dump " + d).exit, 0);
   llvm::json::Value trace = jsonOf(d + "/trace.json"), steps = jsonOf(d + "/steps.json");
   unsigned compile = 0, launches = 0;
   double end = 0;
@@ -179,7 +179,7 @@ TEST(Dump, TraceIsWhatChromeReads) {
 TEST(Dump, InFp8HasTheTraceAndTheReasons) {
   TemporaryFolder folder;
   std::string d = folder.path("d");
-  ASSERT_EQ(runFusor(std::string(kTrain) + "--precision fp8 --fp8-stats --dump " + d).exit, 0);
+  ASSERT_EQ(runFusor(std::string(kDumpedTrain) + "--precision fp8 --fp8-stats --dump " + d).exit, 0);
   EXPECT_EQ(llvm::StringRef(contents(d + "/fp8_trace.jsonl")).count('\n'), 2u);
   EXPECT_TRUE(jsonOf(d + "/fp8_stats.json").getAsObject()->getObject("blocks.0.qkv.input"));
   llvm::json::Value gemms = jsonOf(d + "/gemms.json");
@@ -200,10 +200,10 @@ TEST(Dump, InFp8HasTheTraceAndTheReasons) {
 TEST(Dump, InputsOfAKernelRunByThemselves) {
   TemporaryFolder folder;
   std::string d = folder.path("d");
-  ASSERT_EQ(
-      runFusor(std::string(kTrain) + "--dump " + d + " --dump-inputs '^(linear_gelu|adamw__f32_96|cross_entropy__)'")
-          .exit,
-      0);
+  ASSERT_EQ(runFusor(std::string(kDumpedTrain) + "--dump " + d +
+                     " --dump-inputs '^(linear_gelu|adamw__f32_96|cross_entropy__)'")
+                .exit,
+            0);
   unsigned chosen = 0;
   for (const std::string &name : namesIn(d + "/kernels")) {
     std::string place = d + "/kernels/" + name;
@@ -220,7 +220,7 @@ TEST(Dump, InputsOfAKernelRunByThemselves) {
     EXPECT_EQ(ran.exit, 0) << name << "\n" << ran.err;
   }
   EXPECT_GE(chosen, 4u);
-  Ran none = runFusor(std::string(kTrain) + "--dump " + folder.path("e") + " --dump-inputs nothing_like_it");
+  Ran none = runFusor(std::string(kDumpedTrain) + "--dump " + folder.path("e") + " --dump-inputs nothing_like_it");
   EXPECT_EQ(none.exit, 1);
   EXPECT_SAYS(none.err, "error: --dump-inputs nothing_like_it: no kernel of @train_step has such a name; they are\n  ");
   EXPECT_FALSE(llvm::sys::fs::exists(folder.path("e")));
@@ -229,7 +229,7 @@ TEST(Dump, InputsOfAKernelRunByThemselves) {
 TEST(Dump, OtherVerbsHaveItToo) {
   TemporaryFolder folder;
   std::string c = folder.path("c");
-  ASSERT_EQ(runFusor(std::string(kTrain) + "--save " + c).exit, 0);
+  ASSERT_EQ(runFusor(std::string(kDumpedTrain) + "--save " + c).exit, 0);
   std::ofstream(folder.path("m.fir"))
       << "dim N in 1..8\nfunc @f(%x: f32[N, 16]) -> f32[N, 16] {\n  %g = gelu %x : f32[N, "
          "16]\n  %y = mul %g, %x : f32[N, 16]\n  return %y\n}\n";
@@ -255,20 +255,22 @@ TEST(Dump, IsAllOrNothing) {
   std::string d = folder.path("d"), other = folder.path("other");
   llvm::sys::fs::create_directories(other);
   std::ofstream(other + "/notes.txt") << "mine";
-  Ran refused = runFusor(std::string(kTrain) + "--dump " + other);
+  Ran refused = runFusor(std::string(kDumpedTrain) + "--dump " + other);
   EXPECT_EQ(refused.exit, 1);
   EXPECT_SAYS(refused.err, "other: the folder is not empty and is no dump (it has no dump.json): give a new one");
   EXPECT_EQ(refused.out, ""); // before anything ran
   EXPECT_EQ(contents(other + "/notes.txt"), "mine");
-  EXPECT_EQ(runFusor(std::string(kTrain) + "--dump " + other + "/notes.txt").exit, 1);
+  EXPECT_EQ(runFusor(std::string(kDumpedTrain) + "--dump " + other + "/notes.txt").exit, 1);
 
-  ASSERT_EQ(runFusor(std::string(kTrain) + "--dump " + d + " --dump-inputs linear_gelu").exit, 0);
-  ASSERT_EQ(runFusor(std::string(kTrain) + "--precision f32 --dump " + d + "/").exit, 0); // replaces it, inputs and all
+  ASSERT_EQ(runFusor(std::string(kDumpedTrain) + "--dump " + d + " --dump-inputs linear_gelu").exit, 0);
+  ASSERT_EQ(runFusor(std::string(kDumpedTrain) + "--precision f32 --dump " + d + "/").exit,
+            0); // replaces it, inputs and all
   EXPECT_EQ(jsonOf(d + "/dump.json").getAsObject()->getString("precision").getValueOr(""), "f32");
   for (const std::string &name : namesIn(d + "/kernels"))
     EXPECT_FALSE(llvm::sys::fs::exists(d + "/kernels/" + name + "/inputs")) << name;
   // A run that fails leaves the older one.
-  EXPECT_EQ(runFusor(std::string(kTrain) + "--precision fp8 --dump " + d + " --dump-inputs nothing_like_it").exit, 1);
+  EXPECT_EQ(runFusor(std::string(kDumpedTrain) + "--precision fp8 --dump " + d + " --dump-inputs nothing_like_it").exit,
+            1);
   EXPECT_EQ(jsonOf(d + "/dump.json").getAsObject()->getString("precision").getValueOr(""), "f32");
   for (const std::string &name : namesIn(folder.path(""))) EXPECT_EQ(name.find(".tmp-"), std::string::npos) << name;
 }
@@ -286,7 +288,7 @@ TEST(Dump, RooflineOfFp8IsAProductInFp8) {
 }
 
 TEST(Dump, WhatCannotBeWrittenIs74) {
-  Ran ran = runFusor(std::string(kTrain) + "--dump /dev/null/folder");
+  Ran ran = runFusor(std::string(kDumpedTrain) + "--dump /dev/null/folder");
   EXPECT_EQ(ran.exit, 74) << ran.err;
   EXPECT_SAYS(ran.err, "error: cannot write '/dev/null/folder.tmp-");
   EXPECT_EQ(ran.out, "");

@@ -33,7 +33,7 @@ passes::PassOptions fp8(bool isPaid) {
   return options;
 }
 
-int64_t arenaOf(const ir::Module &module) {
+int64_t arenaInPlace(const ir::Module &module) {
   const ir::Function &step = *module.function("train_step");
   return llvm::cantFail(passes::planInPlace(step, passes::middleOfRanges(module))).lowerBoundBytes;
 }
@@ -45,7 +45,7 @@ TEST(Fp8Statistics, DoNotWaitOverThePeak) {
   EXPECT_LE(taken, 4u) << "a bounded part of what the step reads";
   auto ops = [](const ir::Module &module) { return module.function("train_step")->block().ops().size(); };
   EXPECT_EQ(ops(*with), ops(*without) + taken);
-  EXPECT_LT(arenaOf(*with), arenaOf(*without));
+  EXPECT_LT(arenaInPlace(*with), arenaInPlace(*without));
 }
 
 TEST(Fp8Statistics, OnlyFp8Pays) {
