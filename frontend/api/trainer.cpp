@@ -85,7 +85,8 @@ public:
     return 1000 * meanOf(all.drop_front(all.size() > kFirstSteps ? kFirstSteps : 0));
   }
 
-  static constexpr size_t kFirstSteps = 3;
+  static constexpr size_t kFirstSteps =
+      runtime::Program::kMostAhead + 2; // a plan, and a graph for each piece of memory
 
   /// A step whose loss has been read.
   struct Done {
