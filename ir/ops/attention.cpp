@@ -291,10 +291,9 @@ llvm::Expected<ResultTypes> inferRotary(const OpSite &site) {
 Values expandRotary(Builder &b, const OpSite &site) {
   Value x = site.operand(0);
   const int64_t half = x.shape().back().value() / 2;
-  auto wide = [&](Value v) { return Graph(b, b.cast(v, computeType(v.dtype()))); };
-  Op *halves = b.make("split", {wide(x)}, {{"axis", int64_t(-1)}, {"sizes", Shape{Dim(half), Dim(half)}}});
+  Op *halves = b.make("split", {wide(b, x)}, {{"axis", int64_t(-1)}, {"sizes", Shape{Dim(half), Dim(half)}}});
   Value turned = b.op("concat", {b.op("neg", {halves->result(1)}), halves->result(0)}, {{"axis", int64_t(-1)}});
-  return {b.cast(wide(x) * wide(site.operand(1)) + Graph(b, turned) * wide(site.operand(2)), x.dtype())};
+  return {b.cast(wide(b, x) * wide(b, site.operand(1)) + Graph(b, turned) * wide(b, site.operand(2)), x.dtype())};
 }
 
 // --- KV cache: rows position, position + 1, ... of the cache are replaced

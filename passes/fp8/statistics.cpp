@@ -1,6 +1,5 @@
 #include "passes/fp8/statistics.h"
 #include "codegen/plan/accept.h"
-#include "ir/graph/clone.h"
 #include "ir/ops/op_def.h"
 #include "passes/fp8/peak.h"
 #include "passes/fusion/fusion.h"
@@ -112,7 +111,6 @@ private:
                                                       llvm::ArrayRef<ir::TensorType>(), ir::Attrs(), norm.location()),
                                  waiting.reader);
     ir::Block &body = made->makeBody();
-    ir::ValueMap map;
     llvm::SmallVector<Value, 2> operands = {body.addArgument(waiting.x.type(), waiting.x.name())};
     llvm::SmallVector<ir::TensorType, 3> types;
     for (Value v : norm.results()) types.push_back(v.type());
