@@ -195,6 +195,7 @@ llvm::Error dumpRun(const DumpFolder &folder, Compiled &compiled, const ChosenDe
     if (!roofline) return roofline.takeError();
     dumped.roofline = std::move(*roofline);
   }
+  dumped.facts = launchFacts(dumped);
   std::vector<runtime::CompileSpan> spans = compiled.passSpans;
   llvm::append_range(spans, program.compileStats().spans);
   const ir::ValueNames names(description->function->block());

@@ -14,6 +14,12 @@ struct MeasuredRoofline {
   std::map<std::string, double> flopsPerMs; // "bf16", "f32"
 };
 
+/// What is known of a launch: bytes and flops of its step, by the first launch of several.
+struct LaunchFacts {
+  std::optional<double> ms, rooflinePercent;
+  double bytes = 0, flops = 0;
+};
+
 struct DumpedProgram {
   const runtime::Description &description;
   llvm::ArrayRef<runtime::StepTime> times; // of each launch, in order; empty where none were measured
@@ -21,14 +27,10 @@ struct DumpedProgram {
   MeasuredRoofline roofline;
   std::string precision; // of the run: "bf16", "fp8"
   bool isCpu = false;
+  std::vector<LaunchFacts> facts = {}; // of each launch, see launchFacts
 };
 
-/// What is known of a launch: bytes and flops of its step, by the first launch of several.
-struct LaunchFacts {
-  std::optional<double> ms, rooflinePercent;
-  double bytes = 0, flops = 0;
-};
-/// In the order of the launches.
+/// What the rest of `dumped` says of them, in the order of the launches.
 std::vector<LaunchFacts> launchFacts(const DumpedProgram &dumped);
 
 /// Of each step the layer it belongs to: "blocks.0" where it writes %blocks.0.qkv; empty for what is in no numbered

@@ -114,7 +114,7 @@ void addGemms(const DumpedProgram &dumped, const ir::Op &op, unsigned number, ll
 
 llvm::json::Array gemmsJson(const DumpedProgram &dumped) {
   llvm::json::Array gemms;
-  auto facts = launchFacts(dumped);
+  llvm::ArrayRef<LaunchFacts> facts = dumped.facts;
   auto layers = layersOf(dumped.description);
   for (unsigned i = 0; i < dumped.description.steps.size(); ++i)
     addGemms(dumped, *dumped.description.steps[i].op, i, facts, layers, gemms);

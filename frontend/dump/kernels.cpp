@@ -64,7 +64,7 @@ llvm::json::Object kernelJson(const DumpedProgram &dumped, unsigned number) {
   llvm::json::Array uses;
   double ms = 0, percent = 0;
   unsigned timed = 0, rated = 0;
-  auto facts = launchFacts(dumped);
+  llvm::ArrayRef<LaunchFacts> facts = dumped.facts;
   for (unsigned i = 0; i < description.launches.size(); ++i) {
     const DescribedLaunch &launch = description.launches[i];
     // On a CPU a step of several kernels is one entry: all of them are used there.

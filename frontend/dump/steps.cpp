@@ -36,7 +36,7 @@ llvm::json::Array stepsJson(const DumpedProgram &dumped) {
   const Description &description = dumped.description;
   const ir::ValueNames names(description.function->block());
   auto numbers = opNumbers(*description.function);
-  auto facts = launchFacts(dumped);
+  llvm::ArrayRef<LaunchFacts> facts = dumped.facts;
   auto layers = layersOf(description);
   std::vector<std::optional<int64_t>> firstGemm(description.steps.size()); // of each step, in gemms.json
   int64_t gemms = 0;

@@ -49,7 +49,7 @@ llvm::json::Object traceJson(const DumpedProgram &dumped, llvm::ArrayRef<runtime
   const runtime::Description &description = dumped.description;
   events.push_back(named(kStep, std::nullopt, "step @" + description.function->name()));
   events.push_back(named(kStep, 0, "launches"));
-  auto facts = launchFacts(dumped);
+  llvm::ArrayRef<LaunchFacts> facts = dumped.facts;
   double at = end;
   for (unsigned i = 0; i < facts.size(); ++i) {
     if (!facts[i].ms) continue;

@@ -1,5 +1,4 @@
 #include "passes/fp8/split.h"
-#include "codegen/plan/accept.h"
 #include "ir/graph/clone.h"
 #include "ir/ops/op_def.h"
 #include "passes/fp8/peak.h"
@@ -229,7 +228,8 @@ private:
     if (!cut.from)
       for (Op *reader : readers) fusion.block()->moveBefore(reader, place);
     shrink(fusion, cut.result);
-    return named(*made) && named(fusion);
+    const ir::Target &target = context_.options().target;
+    return nameFusion(*made, target) && nameFusion(fusion, target);
   }
 
   static Op *makePart(Op &fusion, const Cut &cut, Op *before) {
@@ -264,18 +264,6 @@ private:
       if (!op->def().isTerminator && op->unused()) op->erase();
     for (unsigned i = fusion.body()->argumentCount(); i-- > 0;)
       if (fusion.body()->argument(i).unused()) fusion.body()->eraseArgument(i), fusion.eraseOperand(i);
-  }
-
-  // Name and kind of a fusion whose body is new.
-  bool named(Op &fusion) const {
-    auto flat = codegen::flatten(fusion);
-    if (!flat) return llvm::consumeError(flat.takeError()), false;
-    auto kind = codegen::accept(*flat, context_.options().target);
-    if (!kind) return llvm::consumeError(kind.takeError()), false;
-    auto ops = fusion.body()->opPointers();
-    fusion.setAttr("name", chainName(llvm::ArrayRef<Op *>(ops).drop_back())); // without its yield
-    fusion.setAttr("kind", codegen::name(*kind).str());
-    return true;
   }
 
   ir::Function &function_;

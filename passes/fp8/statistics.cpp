@@ -1,5 +1,4 @@
 #include "passes/fp8/statistics.h"
-#include "codegen/plan/accept.h"
 #include "ir/ops/op_def.h"
 #include "passes/fp8/peak.h"
 #include "passes/fusion/fusion.h"
@@ -119,12 +118,7 @@ private:
     for (auto [result, unused] : waiting.statistics) yielded.push_back(copy->result(result));
     body.insert(std::make_unique<Op>(ir::opDef("yield"), yielded, llvm::ArrayRef<ir::TensorType>(), ir::Attrs(),
                                      ir::Location()));
-    auto flat = codegen::flatten(*made);
-    auto kind = flat ? codegen::accept(*flat, context_.options().target)
-                     : llvm::Expected<codegen::ClusterKind>(flat.takeError());
-    if (!kind) return llvm::consumeError(kind.takeError()), made->erase(), std::nullopt;
-    made->setAttr("name", chainName(copy));
-    made->setAttr("kind", codegen::name(*kind).str());
+    if (!nameFusion(*made, context_.options().target)) return made->erase(), std::nullopt;
     int64_t bytes = 0;
     for (auto [result, number] : waiting.statistics) {
       Value old = waiting.fusion->result(number), again = made->addResult(old.type(), "");

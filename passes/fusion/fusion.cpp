@@ -226,6 +226,17 @@ std::string chainName(llvm::ArrayRef<Op *> ops) {
   return llvm::join(words, "_");
 }
 
+bool nameFusion(Op &fusion, const Target &target) {
+  auto flat = codegen::flatten(fusion);
+  if (!flat) return llvm::consumeError(flat.takeError()), false;
+  auto kind = codegen::accept(*flat, target);
+  if (!kind) return llvm::consumeError(kind.takeError()), false;
+  auto ops = fusion.body()->opPointers();
+  fusion.setAttr("name", chainName(llvm::ArrayRef<Op *>(ops).drop_back())); // without its yield
+  fusion.setAttr("kind", codegen::name(*kind).str());
+  return true;
+}
+
 llvm::Expected<bool> fusion(Module &module, PassContext &context) {
   bool changed = false;
   for (const auto &function : module.functions()) {

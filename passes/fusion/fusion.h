@@ -20,4 +20,7 @@ llvm::Expected<bool> fusion(ir::Module &module, PassContext &context);
 /// "linear_gelu": the ops in order, casts and repeats left out, at most five.
 std::string chainName(llvm::ArrayRef<ir::Op *> ops);
 
+/// Name and kind of a fusion whose body is new. False where no kernel takes it.
+bool nameFusion(ir::Op &fusion, const ir::Target &target);
+
 } // namespace fusor::passes

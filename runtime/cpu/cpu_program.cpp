@@ -112,8 +112,7 @@ public:
 
   llvm::Expected<passes::MemoryPlan> plan(llvm::StringRef name, const SymbolValues &symbols) override {
     if (auto function = this->function(name); !function) return function.takeError();
-    SymbolValues bound = symbols;
-    for (const auto &entry : options_.symbols) bound.try_emplace(entry.first(), entry.second);
+    SymbolValues bound = withGiven(symbols);
     auto bucket = makeBucket(*functions_[name].function, functions_[name].codes, bound, isa_);
     if (!bucket) return bucket.takeError();
     return std::move((*bucket)->memory);
@@ -121,8 +120,7 @@ public:
 
   llvm::Expected<Description> describe(llvm::StringRef name, const SymbolValues &symbols) override {
     if (auto function = this->function(name); !function) return function.takeError();
-    SymbolValues bound = symbols;
-    for (const auto &entry : options_.symbols) bound.try_emplace(entry.first(), entry.second);
+    SymbolValues bound = withGiven(symbols);
     FunctionCode &code = functions_[name];
     auto bucket = bucketOf(code, bound);
     if (!bucket) return bucket.takeError();

@@ -169,8 +169,7 @@ public:
 
   llvm::Expected<passes::MemoryPlan> plan(llvm::StringRef name, const SymbolValues &symbols) override {
     if (auto function = this->function(name); !function) return function.takeError();
-    SymbolValues bound = symbols;
-    for (const auto &entry : options_.symbols) bound.try_emplace(entry.first(), entry.second);
+    SymbolValues bound = withGiven(symbols);
     auto bucket = makeDeviceBucket(*functions_[name].function, functions_[name].codes, bound);
     if (!bucket) return bucket.takeError();
     return std::move((*bucket)->memory);
@@ -178,8 +177,7 @@ public:
 
   llvm::Expected<Description> describe(llvm::StringRef name, const SymbolValues &symbols) override {
     if (auto function = this->function(name); !function) return function.takeError();
-    SymbolValues bound = symbols;
-    for (const auto &entry : options_.symbols) bound.try_emplace(entry.first(), entry.second);
+    SymbolValues bound = withGiven(symbols);
     FunctionCode &code = functions_[name];
     if (auto error = context_->makeCurrent()) return error;
     auto bucket = bucketOf(code, bound);

@@ -42,6 +42,12 @@ llvm::Expected<const Persistent *> Program::persistent(llvm::StringRef name) con
   return userError("there is no persistent value @{0}", name);
 }
 
+SymbolValues Program::withGiven(const SymbolValues &symbols) const {
+  SymbolValues all = symbols;
+  for (const auto &entry : options_.symbols) all.try_emplace(entry.first(), entry.second);
+  return all;
+}
+
 llvm::Expected<SymbolValues> Program::bindSymbols(llvm::StringRef name, llvm::ArrayRef<TensorView> inputs,
                                                   const SymbolValues &symbols) const {
   auto function = this->function(name);
@@ -49,8 +55,7 @@ llvm::Expected<SymbolValues> Program::bindSymbols(llvm::StringRef name, llvm::Ar
   const Block &block = (*function)->block();
   if (inputs.size() != block.argumentCount())
     return userError("@{0} takes {1} inputs, {2} are given", name, block.argumentCount(), inputs.size());
-  SymbolValues bound = symbols;
-  for (const auto &entry : options_.symbols) bound.try_emplace(entry.first(), entry.second);
+  SymbolValues bound = withGiven(symbols);
   auto wrong = [&](unsigned i, llvm::StringRef what) {
     return userError("input {0}, %{1}, must be {2}, is {3}{4}", i, block.argument(i).name(),
                      block.argument(i).type().str(), inputs[i].typeText(), what);
@@ -83,8 +88,7 @@ llvm::Expected<SymbolValues> Program::bindSymbols(llvm::StringRef name, llvm::Ar
 llvm::Expected<std::vector<TensorView>> Program::resultTypes(llvm::StringRef name, const SymbolValues &symbols) const {
   auto function = this->function(name);
   if (!function) return function.takeError();
-  SymbolValues bound = symbols;
-  for (const auto &entry : options_.symbols) bound.try_emplace(entry.first(), entry.second);
+  SymbolValues bound = withGiven(symbols);
   std::vector<TensorView> views;
   for (const ReturnEntry &entry : (*function)->returns()) {
     if (entry.kind != ReturnKind::result) continue;

@@ -188,6 +188,8 @@ protected:
   Program(std::unique_ptr<ir::Module> module, ir::Target target, CompileOptions options);
   llvm::Expected<const ir::Function *> function(llvm::StringRef name) const;
   llvm::Expected<const ir::Persistent *> persistent(llvm::StringRef name) const;
+  /// `symbols`, and those of the compile options that are not among them.
+  ir::SymbolValues withGiven(const ir::SymbolValues &symbols) const;
   /// `given` must be persistentBytes(name).
   llvm::Error checkSize(llvm::StringRef name, size_t given) const;
   llvm::Error checkOutputs(const ir::Function &function, llvm::ArrayRef<TensorView> outputs,

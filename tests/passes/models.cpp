@@ -123,4 +123,15 @@ RefResult evaluateOrFail(const Function &function, llvm::ArrayRef<RefTensor> inp
   return std::move(*result);
 }
 
+void expectSameStep(const Module &one, const Module &other, const SymbolValues &symbols) {
+  RefState state = initialState(one);
+  auto inputs = inputsFor(*one.function("train_step"), symbols, 7);
+  auto a = evaluateOrFail(*one.function("train_step"), inputs, state);
+  auto b = evaluateOrFail(*other.function("train_step"), inputs, state);
+  EXPECT_EQ(a.results[0].data, b.results[0].data);
+  ASSERT_EQ(a.updates.size(), b.updates.size());
+  for (const auto &entry : a.updates)
+    EXPECT_EQ(entry.second.data, b.updates.find(entry.first())->second.data) << entry.first().str();
+}
+
 } // namespace fusor::test

@@ -25,6 +25,9 @@ std::vector<ir::RefTensor> inputsFor(const ir::Function &function, const ir::Sym
 ir::RefResult evaluateOrFail(const ir::Function &function, llvm::ArrayRef<ir::RefTensor> inputs,
                              const ir::RefState &state);
 
+/// The loss and every update of two @train_step are equal to the bit on the same inputs and state.
+void expectSameStep(const ir::Module &one, const ir::Module &other, const ir::SymbolValues &symbols);
+
 } // namespace fusor::test
 
 /// An llvm::Error that must be success, with its text where it is not.
