@@ -2,21 +2,15 @@
 #include "frontend/api/compile_module.h"
 #include "frontend/api/data.h"
 #include "frontend/api/tensor_files.h"
+#include "frontend/bench/loop_timing.h"
 #include "frontend/bench/median.h"
 #include "frontend/dump/dump.h"
 #include "ir/ops/flops.h"
 #include "llvm/ADT/STLExtras.h"
-#include <chrono>
 #include <cstring>
-#include <deque>
 
 namespace fusor::frontend::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-double msSince(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 HostTensor zeros(const ir::TensorType &type, const ir::SymbolValues &symbols) {
   HostTensor tensor{type.dtype, {}, {}};
@@ -60,40 +54,12 @@ llvm::Expected<StepTiming> timeSteps(StepCase step, const DeviceSettings &settin
     outputs.push_back({type.dtype, type.shape, std::vector<char>(type.bytes())});
   for (HostTensor &t : outputs) outputViews.push_back(t.view());
 
-  std::vector<double> times, host;
-  std::deque<unsigned> unread;
-  Clock::time_point since;
-  auto finish = [&](int64_t number) -> llvm::Error {
-    if (auto error = program.finish(unread.front(), outputViews)) return error;
-    unread.pop_front();
-    if (number > warmup) times.push_back(msSince(since)); // the end of step `warmup` is where time begins
-    since = Clock::now();
-    return llvm::Error::success();
-  };
-  int64_t read = 0;
-  if (warmup == 0) since = Clock::now();
-  for (int64_t number = 1; number <= warmup + iterations; ++number) {
-    auto begin = Clock::now();
-    if (auto error = program.stage(name, inputViews)) return error;
-    double hostMs = msSince(begin); // without making the batch
-    for (unsigned i = 0; i < inputs.size(); ++i)
-      if (inputViews[i].data != inputs[i].bytes.data())
-        std::memcpy(inputViews[i].data, inputs[i].bytes.data(), inputs[i].bytes.size());
-    begin = Clock::now();
-    auto run = program.start(name, inputViews);
-    if (!run) return run.takeError();
-    if (number > warmup && program.isDeferred()) host.push_back(1000 * (hostMs + msSince(begin)));
-    unread.push_back(*run);
-    for (size_t left = program.leftUnread(unread.size()); unread.size() > left;) // as training does
-      if (auto error = finish(++read)) return error;
-  }
-  while (!unread.empty())
-    if (auto error = finish(++read)) return error;
-
+  auto times = timeLoop(program, name, inputViews, outputViews, warmup, iterations);
+  if (!times) return times.takeError();
   StepTiming timing;
-  timing.ms = medianOf(times), timing.hostUs = meanOf(host), timing.compileMs = compiled->compileMs;
-  timing.minMs = *std::min_element(times.begin(), times.end());
-  timing.maxMs = *std::max_element(times.begin(), times.end());
+  timing.ms = medianOf(times->ms), timing.hostUs = meanOf(times->hostUs), timing.compileMs = compiled->compileMs;
+  timing.minMs = *std::min_element(times->ms.begin(), times->ms.end());
+  timing.maxMs = *std::max_element(times->ms.begin(), times->ms.end());
   timing.flops = ir::contractionFlops(function, step.symbols);
   for (const runtime::KernelInfo &kernel : program.kernels())
     if (kernel.function == name) timing.bytes += static_cast<double>(kernel.bytes);

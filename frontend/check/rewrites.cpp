@@ -2,6 +2,7 @@
 #include "ir/graph/literal.h"
 #include "ir/graph/printer.h"
 #include "ir/reference/initial_values.h"
+#include "runtime/cpu/cluster_check.h"
 #include "runtime/execute/run_error.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -18,18 +19,16 @@ constexpr double kTolerance = 1e-6;
 struct Sample {
   llvm::SmallVector<int64_t, 4> shape;
   std::vector<double> elements;
-  double largest = 0;
+  double allowed = 0;
   std::string op;
 };
 
 int64_t strideOf(int64_t elements) { return std::max<int64_t>(1, elements / kMostElements); }
 
 Sample sampleOf(const ir::RefTensor &tensor, std::string op) {
-  Sample sample{tensor.shape, {}, 0, std::move(op)};
+  Sample sample{tensor.shape, {}, runtime::allowedDifference(tensor, kTolerance), std::move(op)};
   for (int64_t i = 0; i < tensor.elements(); i += strideOf(tensor.elements()))
     sample.elements.push_back(tensor.data[i]);
-  for (double v : tensor.data)
-    if (std::isfinite(v)) sample.largest = std::max(sample.largest, std::abs(v));
   return sample;
 }
 
@@ -123,14 +122,13 @@ private:
     if (it == before_.end() || llvm::makeArrayRef(it->second.shape) != llvm::makeArrayRef(after.shape))
       return std::nullopt;
     const Sample &before = it->second;
-    double allowed = kTolerance * (before.largest + 1e-6);
     for (size_t k = 0; k < before.elements.size(); ++k) {
       int64_t i = static_cast<int64_t>(k) * strideOf(after.elements());
       double want = before.elements[k], got = after.data[i];
-      if (want == got || (std::isnan(want) && std::isnan(got)) || std::abs(want - got) <= allowed) continue;
+      if (want == got || (std::isnan(want) && std::isnan(got)) || std::abs(want - got) <= before.allowed) continue;
       ChangedValue changed;
       changed.before = before.op, changed.element = i;
-      changed.want = want, changed.got = got, changed.allowed = allowed;
+      changed.want = want, changed.got = got, changed.allowed = before.allowed;
       return changed;
     }
     return std::nullopt;
@@ -143,12 +141,9 @@ private:
 } // namespace
 
 ir::RefTensor referenceTensor(const runtime::TensorView &view) {
-  ir::RefTensor tensor;
-  tensor.dtype = view.dtype;
-  tensor.shape.assign(view.shape.begin(), view.shape.end());
-  int64_t elements = static_cast<int64_t>(view.bytes()) / ir::byteSize(view.dtype);
-  for (int64_t i = 0; i < elements; ++i) tensor.data.push_back(ir::loadElement(view.dtype, view.data, i));
-  return tensor;
+  ir::TensorType type{view.dtype, {}};
+  for (int64_t size : view.shape) type.shape.push_back(ir::Dim(size));
+  return runtime::readTensor(type, static_cast<const char *>(view.data), {});
 }
 
 std::string ChangedValue::text() const {

@@ -7,28 +7,11 @@
 namespace fusor::frontend::cli {
 namespace {
 
-/// Which algorithm of the library each product runs with on this GPU: chosen now, or known from earlier runs. A symbol
-/// that --dim leaves open is 16, or as near as its range allows.
-llvm::Error explainAlgorithms(Console &console, const CommonOptions &common, const ExplainOptions &options,
-                              const passes::PassOptions &passOpts) {
-  constexpr int64_t kSize = 16; // train's default batch
-  auto device = chooseDevice(common.device, deviceSettings(common).tier);
-  if (!device) return device.takeError();
-  auto loaded = loadModule(options);
-  if (!loaded) return loaded.takeError();
-  auto symbols = parseDims(options.dims, *loaded->module);
-  if (!symbols) return symbols.takeError();
-  std::string sizes;
-  for (const auto &[name, range] : loaded->module->symbols()) {
-    symbols->try_emplace(name, std::clamp(kSize, range.low, range.high));
-    sizes += " " + name + "=" + std::to_string((*symbols)[name]);
-  }
-  CompileRequest request(deviceSettings(common));
-  request.pipeline = loaded->pipeline, request.passes = passOpts;
-  auto compiled = compileModule(std::move(loaded->module), *device, std::move(request));
-  if (!compiled) return compiled.takeError();
-  for (const auto &function : compiled->program->module().functions()) {
-    auto description = compiled->program->describe(function->name(), *symbols);
+/// Which algorithm of the library each product runs with on this GPU: chosen now, or known from earlier runs.
+llvm::Error explainAlgorithms(Console &console, runtime::Program &program, const ir::SymbolValues &symbols,
+                              const std::string &where) {
+  for (const auto &function : program.module().functions()) {
+    auto description = program.describe(function->name(), symbols);
     if (!description) return description.takeError();
     for (const runtime::DescribedStep &step : description->steps) {
       if (step.algorithm.empty()) continue;
@@ -38,8 +21,8 @@ llvm::Error explainAlgorithms(Console &console, const CommonOptions &common, con
                       {"function", function->name()},
                       {"subject", "%" + made},
                       {"reason", step.algorithm}});
-      console.result(llvm::formatv("algorithm gemm: {0}\n          @{1}: %{2}, on {3} with{4}", step.algorithm,
-                                   function->name(), made, device->name, sizes)
+      console.result(llvm::formatv("algorithm gemm: {0}\n          @{1}: %{2}, on {3}", step.algorithm,
+                                   function->name(), made, where)
                          .str());
     }
   }
@@ -52,12 +35,34 @@ llvm::Error explainModule(Console &console, const CommonOptions &common, const E
   auto passOpts = passOptions(common, options, *loaded->module, [&](const std::string &text) { console.note(text); });
   if (!passOpts) return passOpts.takeError();
   passOpts->explain = true;
-  passes::PassContext context(*passOpts);
-  if (auto error = passes::runPipeline(*loaded->module, loaded->pipeline, context)) return error;
+  // Where a library multiplies, its algorithms are a program's: --dim leaves sizes open, they are train's batch then.
+  bool compiles = common.device != "auto" && passOpts->target.kind == ir::DeviceKind::cuda &&
+                  passOpts->target.hasCublasLt && (options.rule.empty() || options.rule == "gemm");
+  constexpr int64_t kSize = 16;
+  Compiled compiled;
+  ir::SymbolValues symbols;
+  std::string where;
+  if (compiles) {
+    auto device = chooseDevice(common.device, deviceSettings(common).tier);
+    if (!device) return device.takeError();
+    auto given = parseDims(options.dims, *loaded->module);
+    if (!given) return given.takeError();
+    symbols = *given;
+    where = device->name + " with" + fillDims(symbols, *loaded->module, kSize);
+    CompileRequest request(deviceSettings(common));
+    request.pipeline = loaded->pipeline, request.passes = *passOpts;
+    auto made = compileModule(std::move(loaded->module), *device, std::move(request));
+    if (!made) return made.takeError();
+    compiled = std::move(*made);
+  } else {
+    passes::PassContext context(*passOpts);
+    if (auto error = passes::runPipeline(*loaded->module, loaded->pipeline, context)) return error;
+    compiled.decisions = context.decisions().vec();
+  }
 
   std::map<std::string, int> counts;
   bool found = false;
-  for (const passes::Decision &d : context.decisions()) {
+  for (const passes::Decision &d : compiled.decisions) {
     ++counts[passes::name(d.kind).str()];
     if (!options.rule.empty() && d.rule != options.rule) continue;
     found = true;
@@ -75,9 +80,8 @@ llvm::Error explainModule(Console &console, const CommonOptions &common, const E
                        .str());
   }
   if (!options.rule.empty() && !found) console.result("no decision of rule '" + options.rule + "' here");
-  bool onGpu = common.device != "auto" && passOpts->target.kind == ir::DeviceKind::cuda;
-  if (onGpu && passOpts->target.hasCublasLt && (options.rule.empty() || options.rule == "gemm"))
-    if (auto error = explainAlgorithms(console, common, options, *passOpts)) return error;
+  if (compiles)
+    if (auto error = explainAlgorithms(console, *compiled.program, symbols, where)) return error;
   std::string summary;
   for (auto &[kind, count] : counts) summary += (summary.empty() ? "" : ", ") + std::to_string(count) + " " + kind;
   console.say("decisions: " + (summary.empty() ? "none" : summary));

@@ -53,11 +53,7 @@ llvm::Expected<std::vector<HostTensor>> readInputs(const ir::Function &function,
 llvm::Expected<std::vector<HostTensor>> madeUpInputs(Console &console, const ir::Function &function, uint64_t seed,
                                                      ir::SymbolValues symbols) {
   constexpr int64_t kSize = 8;
-  std::string sizes;
-  for (const auto &[name, range] : function.module().symbols()) {
-    symbols.try_emplace(name, std::clamp(kSize, range.low, range.high));
-    sizes += " " + name + "=" + std::to_string(symbols[name]);
-  }
+  std::string sizes = fillDims(symbols, function.module(), kSize);
   std::vector<HostTensor> tensors;
   for (ir::Value argument : function.block().arguments()) {
     HostTensor tensor{argument.dtype(), {}, {}};

@@ -1,12 +1,12 @@
 #include "frontend/dump/dump.h"
 #include "frontend/api/errors.h"
+#include "frontend/bench/loop_timing.h"
+#include "frontend/bench/median.h"
 #include "frontend/dump/captured_step.h"
 #include "frontend/dump/program_files.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/Regex.h"
-#include <chrono>
-#include <deque>
 
 namespace fusor::frontend {
 namespace {
@@ -14,34 +14,6 @@ namespace {
 using runtime::DescribedKernel, runtime::Description;
 
 constexpr unsigned kRooflineRounds = 3;
-
-// Milliseconds from the end of one run to the end of the next, median, as a loop has them that reads results late.
-llvm::Expected<double> timeLoop(runtime::Program &program, const DumpedRun &run) {
-  using Clock = std::chrono::steady_clock;
-  const unsigned runs = program.isDeferred() ? 20 : 3, before = program.isDeferred() ? 5 : 0;
-  std::deque<unsigned> unread;
-  unsigned read = 0;
-  double total = 0;
-  Clock::time_point since = Clock::now();
-  auto readDownTo = [&](size_t left) -> llvm::Error {
-    while (unread.size() > left) {
-      if (auto error = program.finish(unread.front(), run.outputs)) return error;
-      unread.pop_front();
-      Clock::time_point now = Clock::now();
-      if (read++ >= before) total += std::chrono::duration<double, std::milli>(now - since).count();
-      since = now;
-    }
-    return llvm::Error::success();
-  };
-  for (unsigned i = 0; i < before + runs; ++i) {
-    auto number = program.start(run.function, run.inputs);
-    if (!number) return number.takeError();
-    unread.push_back(*number);
-    if (auto error = readDownTo(program.leftUnread(unread.size()))) return error;
-  }
-  if (auto error = readDownTo(0)) return error;
-  return total / runs; // not their median: a result may have waited for the ones before it to be read
-}
 
 // The precisions that products of the program are computed in, as far as the device's best can be measured.
 llvm::Expected<MeasuredRoofline> rooflineFor(const Description &description, const DeviceSettings &settings,
@@ -170,9 +142,10 @@ llvm::Error dumpRun(const DumpFolder &folder, Compiled &compiled, const ChosenDe
   runtime::Program &program = *compiled.program;
   double stepMs = run.stepMs;
   if (stepMs <= 0 && !settings.check) {
-    auto measured = timeLoop(program, run);
-    if (!measured) return measured.takeError();
-    stepMs = *measured;
+    const bool runsAhead = program.isDeferred();
+    auto times = bench::timeLoop(program, run.function, run.inputs, run.outputs, runsAhead ? 5 : 0, runsAhead ? 20 : 3);
+    if (!times) return times.takeError();
+    stepMs = meanOf(times->ms); // no median: a short run is read when those before it have been
   }
   std::optional<StepProfile> profile = run.profile;
   if (!profile && !settings.check) { // a checked run has no times worth keeping

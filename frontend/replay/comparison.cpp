@@ -52,15 +52,8 @@ llvm::Expected<std::vector<ir::RefTensor>> referenceOf(const ReplayCase &given) 
 
 double allowedFor(const ReplayCase &given, unsigned number, const ir::RefTensor &reference) {
   auto returns = given.function().returns();
-  double tolerance = runtime::checkTolerance(returns[number].value.dtype());
-  // What the body rounds on the way may round to the other neighbour.
-  for (const ir::Op &op : given.function().block().ops())
-    for (ir::Value value : op.results())
-      if (ir::isNarrowFloat(value.dtype())) tolerance = std::max(tolerance, runtime::checkTolerance(value.dtype()));
-  double largest = 0;
-  for (double v : reference.data)
-    if (std::isfinite(v)) largest = std::max(largest, std::abs(v));
-  return tolerance * (largest + 1e-6);
+  return runtime::allowedDifference(reference,
+                                    runtime::bodyTolerance(given.function().block(), returns[number].value.dtype()));
 }
 
 std::string indexText(int64_t number, llvm::ArrayRef<int64_t> shape) {

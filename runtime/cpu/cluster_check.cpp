@@ -31,16 +31,27 @@ bool sumsFp8(const Op &op) {
 }
 
 // A value that the body rounds to bf16 may round to the other neighbour in a kernel that adds in another order, and
-// what is summed from it in f32 carries that: a result is held to the narrowest type on the way to it.
-double resultTolerance(const Op &op, Value result) {
-  double tolerance = checkTolerance(result.dtype());
-  if (const Block *body = op.body())
-    for (const Op &inner : body->ops()) {
-      if (sumsFp8(inner)) tolerance = std::max(tolerance, kFp8SumTolerance);
-      for (Value value : inner.results())
-        if (isNarrowFloat(value.dtype())) tolerance = std::max(tolerance, checkTolerance(value.dtype()));
-    }
+// what is summed from it in f32 carries that.
+double bodyTolerance(const Block &body, DType result) {
+  double tolerance = checkTolerance(result);
+  for (const Op &op : body.ops())
+    for (Value value : op.results())
+      if (isNarrowFloat(value.dtype())) tolerance = std::max(tolerance, checkTolerance(value.dtype()));
   return tolerance;
+}
+
+double allowedDifference(const RefTensor &want, double tolerance) {
+  double largest = 0;
+  for (double v : want.data)
+    if (std::isfinite(v)) largest = std::max(largest, std::abs(v));
+  return tolerance * (largest + 1e-6);
+}
+
+static double resultTolerance(const Op &op, Value result) {
+  const Block *body = op.body();
+  if (!body) return checkTolerance(result.dtype());
+  double tolerance = bodyTolerance(*body, result.dtype());
+  return llvm::any_of(body->ops(), sumsFp8) ? std::max(tolerance, kFp8SumTolerance) : tolerance;
 }
 
 ClusterCheck::ClusterCheck(const ClusterCode &code, const StepMemory &memory, const SymbolValues &symbols)
@@ -53,10 +64,7 @@ llvm::Error ClusterCheck::compare(llvm::StringRef function, const StepMemory &me
     Value result = code_.op->result(r);
     RefTensor got = readTensor(result.type(), memory.outputs[r], symbols_);
     const RefTensor &want = (*expected)[r];
-    double largest = 0;
-    for (double v : want.data)
-      if (std::isfinite(v)) largest = std::max(largest, std::abs(v));
-    double allowed = resultTolerance(*code_.op, result) * (largest + 1e-6);
+    double allowed = allowedDifference(want, resultTolerance(*code_.op, result));
     for (int64_t i = 0; i < want.elements(); ++i) {
       double a = got.data[i], b = want.data[i];
       if (a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= allowed) continue;

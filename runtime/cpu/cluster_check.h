@@ -23,5 +23,9 @@ private:
 
 /// How far a result of `dtype` may be from the reference, relative to the largest |value| of the tensor.
 double checkTolerance(ir::DType dtype);
+/// The same for a result that `body` computes: the tolerance of the narrowest dtype on the way to it.
+double bodyTolerance(const ir::Block &body, ir::DType result);
+/// `tolerance` as a difference of elements of a tensor that the reference has as `want`.
+double allowedDifference(const ir::RefTensor &want, double tolerance);
 
 } // namespace fusor::runtime

@@ -1,4 +1,5 @@
 // --check and --bisect: a wrong rule in the command (planted_rule.cpp) is named, a NaN is located at its op.
+#include "runtime/checkpoint/npy.h"
 #include "tests/frontend/command.h"
 #include "llvm/Support/FileSystem.h"
 #include <fstream>
@@ -31,29 +32,19 @@ struct Model {
     std::vector<float> x(16), w(8);
     for (int i = 0; i < 16; ++i) x[i] = static_cast<float>(low + 0.25 * i);
     for (int i = 0; i < 8; ++i) w[i] = static_cast<float>(0.5 + 0.1 * i);
-    write("input_0_x.npy", "(2, 8)", x);
-    write("input_1_w.npy", "(8,)", w);
+    write("input_0_x.npy", {2, 8}, x);
+    write("input_1_w.npy", {8}, w);
   }
-  void write(const std::string &name, const std::string &shape, const std::vector<float> &data) {
-    std::string head = "{'descr': '<f4', 'fortran_order': False, 'shape': " + shape + ", }";
-    head.resize((10 + head.size() + 64) / 64 * 64 - 10 - 1, ' ');
-    head += '\n';
-    std::ofstream out(inputs + "/" + name, std::ios::binary);
-    auto size = static_cast<uint16_t>(head.size());
-    out.write("\x93NUMPY\x01\x00", 8).write(reinterpret_cast<const char *>(&size), 2) << head;
-    out.write(reinterpret_cast<const char *>(data.data()), static_cast<std::streamsize>(data.size() * 4));
+  void write(const std::string &name, llvm::ArrayRef<int64_t> shape, const std::vector<float> &data) {
+    llvm::cantFail(runtime::writeNpy(inputs + "/" + name, ir::DType::f32, shape,
+                                     {reinterpret_cast<const uint8_t *>(data.data()), data.size() * 4}));
   }
   std::string arguments(const std::string &flags) const {
     return "run " + file + " --inputs " + inputs + " --device cpu " + flags;
   }
 };
 
-Ran runPlanted(const std::string &arguments) {
-  TemporaryFolder folder;
-  std::string command = FUSOR_PLANTED " " + arguments + " >" + folder.path("out") + " 2>" + folder.path("err");
-  int status = std::system(command.c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(folder.path("out")), contents(folder.path("err"))};
-}
+Ran runPlanted(const std::string &arguments) { return runBinary(FUSOR_PLANTED, arguments); }
 
 TEST(Check, ARightModulePasses) {
   Model model(kModel);

@@ -20,12 +20,15 @@ inline std::string contents(const std::string &path) {
   return file ? (*file)->getBuffer().str() : "";
 }
 
-inline Ran runFusor(const std::string &arguments, const std::string &before = "") {
+inline Ran runBinary(const std::string &binary, const std::string &arguments, const std::string &before = "") {
   TemporaryFolder folder;
-  std::string command = before + " " FUSOR_BINARY_DIR "/fusor " + arguments + " >" + folder.path("out") + " 2>" +
-                        folder.path("err") + " </dev/null";
+  std::string command =
+      before + " " + binary + " " + arguments + " >" + folder.path("out") + " 2>" + folder.path("err") + " </dev/null";
   int status = std::system(command.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(folder.path("out")), contents(folder.path("err"))};
+}
+inline Ran runFusor(const std::string &arguments, const std::string &before = "") {
+  return runBinary(FUSOR_BINARY_DIR "/fusor", arguments, before);
 }
 
 /// Every line of `text` as a JSON object; a failure for one that is not.
