@@ -137,7 +137,8 @@ struct OpDef {
   bool hasSideEffectOrder = false; // never merged or removed
   bool yieldsBoolean = false;      // elementwise: comparisons and predicates
   bool isChoice = false; // elementwise: the result is one of the operands or its negative, and needs no rounding
-  /// Operands that are conditions (i1) or indices: they take part in no dtype rule and get no gradient.
+  /// Operands that are conditions (i1), indices, or f32 whatever the others are (an attention's bias): they take part in
+  /// no dtype rule and get no gradient.
   std::vector<unsigned> untypedOperands;
   /// The range that property tests draw each operand from.
   double sampleLow = -2, sampleHigh = 2;

@@ -86,9 +86,13 @@ private:
     if (!wantsLow && isLow(op.operand(0u)) && !op.site().has("out")) op.setAttr("out", DType::f32);
   }
 
+  // An operand beside the op's dtype rule is in f32 whatever the others are: the bias of an attention's scores.
   void narrowOperands(ir::Op &op) {
-    for (unsigned i = 0; i < op.operands().size(); ++i)
-      if (isWide(op.operand(i))) setOperand(op, i, copy(op.operand(i), low_));
+    for (unsigned i = 0; i < op.operands().size(); ++i) {
+      Value operand = op.operand(i);
+      bool staysWide = llvm::is_contained(op.def().untypedOperands, i);
+      if (staysWide ? isLow(operand) : isWide(operand)) setOperand(op, i, copy(operand, staysWide ? DType::f32 : low_));
+    }
   }
 
   void setOperand(ir::Op &op, unsigned i, Value value) {
