@@ -12,6 +12,7 @@
 #include "passes/lift/lift.h"
 #include "passes/optimizer/derive.h"
 #include "passes/optimizer/optimizer.h"
+#include "passes/pack/pack.h"
 #include "passes/precision/precision.h"
 #include "passes/recompute/recompute.h"
 #include "passes/schedule/schedule.h"
@@ -32,6 +33,7 @@ struct Step {
 const Step kSteps[] = {
     {{"simplify", simplify, "first: everything below sees less"}, true, true},
     {{"lift", lift, "before anything looks for big ops: imports are small ops"}, true, true},
+    {{"pack", packProjections, "when attention is one op: who reads its projections is known"}, true, true},
     {{"precision", precision, "on the forward function: the backward one follows from its dtypes"}, true, true},
     {{"fp8-insert", fp8Insert,
       "when it is known which GEMMs are in bf16; the gradient rules then take the right copies"},

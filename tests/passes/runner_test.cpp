@@ -58,7 +58,7 @@ TEST(Runner, ListsPassesWhereANameIsUnknown) {
   std::string text = llvm::toString(passes::runPasses(*module, {std::string("gradent")}, context));
   EXPECT_EQ(
       text.rfind(
-          "error: there is no pass called 'gradent'\nhint: passes are simplify, lift, precision, fp8-insert, gradient",
+          "error: there is no pass called 'gradent'\nhint: passes are simplify, lift, pack, precision, fp8-insert, gradient",
           0),
       0u)
       << text;
