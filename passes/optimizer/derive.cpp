@@ -34,13 +34,59 @@ namespace {
 
 constexpr llvm::StringLiteral kCopies[] = {"cast", "quantize", "amax", "transpose"};
 
+bool isRead(const ir::Module &module, llvm::StringRef name) {
+  for (const auto &function : module.functions())
+    for (ir::Value read : function->reads())
+      if (read.name() == name && !read.unused()) return true;
+  return llvm::any_of(module.persistents(), [&](const auto &p) { return llvm::is_contained(p->deriveFrom, name); });
+}
+
+// `source` in another dtype, as a cast has it: a constant, as long as the module has no other of that name and content.
+std::string castConstant(ir::Module &module, const ir::Persistent &source, ir::DType to) {
+  auto bytes =
+      std::make_shared<std::vector<char>>(source.data->size() / ir::byteSize(source.type.dtype) * ir::byteSize(to));
+  for (int64_t i = 0, count = bytes->size() / ir::byteSize(to); i < count; ++i)
+    ir::storeElement(to, bytes->data(), i, ir::roundTo(to, ir::loadElement(source.type.dtype, source.data->data(), i)));
+  ir::TensorType type = source.type;
+  type.dtype = to;
+  const std::string first = (source.name + "." + ir::name(to)).str();
+  std::string name = first;
+  for (unsigned i = 1;; ++i) {
+    const ir::Persistent *there = module.persistent(name);
+    if (!there) break;
+    if (there->kind == ir::PersistentKind::constant && there->type == type && there->data && *there->data == *bytes)
+      return name; // of another function
+    name = first + "." + std::to_string(i);
+  }
+  module.addPersistent({ir::PersistentKind::constant, name, type, {}, std::move(bytes), {}, {}, {}, source.location});
+  return name;
+}
+
+// Casts of constants are constants; what nothing else reads goes.
+bool foldCasts(ir::Module &module, ir::Function &function) {
+  bool changed = false;
+  for (ir::Op *op : function.block().opPointers()) {
+    ir::Value value = op->operands().empty() ? ir::Value() : op->operand(0u);
+    if (!op->is("cast") || isUnsaturatedCast(op->site()) || !value.isPersistent()) continue;
+    const ir::Persistent &source = *module.persistent(value.name());
+    if (source.kind != ir::PersistentKind::constant || !source.data) continue;
+    const std::string name = source.name;
+    op->result().replaceAllUsesWith(function.read(castConstant(module, source, op->result().dtype())));
+    op->erase();
+    if (!isRead(module, name)) module.erasePersistent(name);
+    changed = true;
+  }
+  return changed;
+}
+
 bool readCopies(ir::Module &module, ir::Function &function) {
   bool changed = false;
   auto isKind = [&](ir::Value v, ir::PersistentKind kind) {
     return v && v.isPersistent() && module.persistent(v.name())->kind == kind;
   };
   for (ir::Op *op : function.block().opPointers()) {
-    if (!isKind(op->operand(0u), ir::PersistentKind::param)) continue;
+    if (!isKind(op->operand(0u), ir::PersistentKind::param) && !isKind(op->operand(0u), ir::PersistentKind::constant))
+      continue;
     std::string param = op->operand(0u).name().str();
     auto replace = [&](unsigned result, llvm::StringRef by, llvm::ArrayRef<std::string> sources, ir::Attrs attrs,
                        llvm::StringRef suffix) {
@@ -93,6 +139,7 @@ bool writeCopies(ir::Module &module, ir::Function &function) {
 
 llvm::Expected<bool> derive(ir::Module &module, PassContext &) {
   bool changed = false;
+  for (const auto &function : module.functions()) changed |= foldCasts(module, *function);
   for (const auto &function : module.functions()) changed |= readCopies(module, *function);
   for (const auto &function : module.functions()) changed |= writeCopies(module, *function);
   return changed;

@@ -12,6 +12,8 @@
 // writes
 // @w.fp8 from the new weight and the new scale, which follows from the amax of the old one: the amax of the new weight
 // belongs to the next step.
+//
+// A cast of a constant is a constant, which takes the place of the other: models from ONNX files have their weights so.
 #pragma once
 #include "passes/context.h"
 
@@ -26,7 +28,7 @@ std::string derivedValue(ir::Module &module, llvm::StringRef op, llvm::ArrayRef<
 /// of all that they derive from.
 bool writeCopies(ir::Module &module, ir::Function &function);
 
-/// Every function. A cast or quantize of anything but a param stays.
+/// Every function. A cast or quantize of anything but a param or a constant stays.
 llvm::Expected<bool> derive(ir::Module &module, PassContext &context);
 
 } // namespace fusor::passes
