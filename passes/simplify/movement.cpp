@@ -130,6 +130,45 @@ Replacement withoutBroadcast(const Match &m, ir::Builder &b) {
   return b.op(m.root().name(), operands, m.root().attrs());
 }
 
+// --- gather, iota
+
+// The one index that `value` holds, where it is known now.
+std::optional<int64_t> oneIndex(const Match &m, Value value) {
+  if (!llvm::all_of(value.shape(), [](const ir::Dim &d) { return d.is(1); })) return std::nullopt;
+  if (ir::Op *op = value.op(); op && op->is("constant")) return static_cast<int64_t>(op->attr<double>("value"));
+  if (!value.isPersistent()) return std::nullopt;
+  const ir::Persistent &stored = *m.root().function()->module().persistent(value.name());
+  if (stored.kind != ir::PersistentKind::constant || !stored.data) return std::nullopt;
+  return static_cast<int64_t>(ir::loadElement(stored.type.dtype, stored.data->data(), 0));
+}
+
+unsigned gatherAxis(const Match &m) { return m.root().site().axis("axis", m["x"].rank()); }
+
+// A symbol is 1 or more, so that 0 is inside.
+Verdict gathersOne(const Match &m) {
+  auto index = oneIndex(m, m["i"]);
+  const ir::Dim &dim = m["x"].shape()[gatherAxis(m)];
+  bool inside = index && *index >= 0 && (dim.isConstant() ? *index < dim.value() : *index == 0);
+  return m.require(inside, "its index is not one known number inside of x");
+}
+
+Replacement slicedOnce(const Match &m, ir::Builder &b) {
+  Shape start(m["x"].rank(), ir::Dim(0)), size(m["x"].shape().begin(), m["x"].shape().end());
+  start[gatherAxis(m)] = ir::Dim(*oneIndex(m, m["i"])), size[gatherAxis(m)] = ir::Dim(1);
+  Value slice = b.op("slice", {m["x"]}, {{"start", start}, {"size", size}});
+  return b.op("reshape", {slice}, {{"shape", m.root().result().type().shape}});
+}
+
+Verdict countsOne(const Match &m) {
+  const ir::Op &iota = m.root();
+  return m.require(iota.result().shape()[iota.site().axis("axis", iota.result().rank())].is(1), "it counts further");
+}
+
+Replacement zeros(const Match &m, ir::Builder &b) {
+  Value result = m.root().result();
+  return b.op("broadcast", {b.constant(0, result.dtype())}, {{"shape", result.type().shape}});
+}
+
 // --- reductions
 
 Verdict reducesSizeOne(const Match &m) {
@@ -178,6 +217,9 @@ llvm::ArrayRef<Rule> movementRules() {
          return b.op("broadcast", {m["x"]}, {{"shape", m.root().attr<Shape>("shape")}});
        }},
       {"absorb-broadcast", elementwise(), absorbs, withoutBroadcast},
+
+      {"gather-one", op("gather", {x, any("i")}), gathersOne, slicedOnce},
+      {"iota-size-one", op("iota"), countsOne, zeros},
 
       {"sum-size-one", op("sum", {x}), reducesSizeOne, reshaped},
       {"mean-size-one", op("mean", {x}), reducesSizeOne, reshaped},

@@ -315,7 +315,8 @@ const Op *nativeOp(const Op &op, bool anyDims) {
   for (unsigned i = 0, argument = 0; i < only->operands().size(); ++i) {
     Value operand = only->operand(i);
     bool counts = only->is("rope") && i == 1 && operand.op() && operand.op()->is("iota");
-    if (!counts && operand != op.body()->argument(argument++)) return nullptr;
+    if (counts) continue;
+    if (argument == op.body()->arguments().size() || operand != op.body()->argument(argument++)) return nullptr;
   }
   if (only->resultCount() != op.resultCount()) return nullptr;
   for (unsigned i = 0; i < only->resultCount(); ++i)
