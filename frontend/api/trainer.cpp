@@ -187,11 +187,12 @@ public:
   }
 
   /// Some more steps on the tokens at hand.
-  llvm::Expected<StepProfile> profile() {
+  llvm::Expected<StepProfile> profile(const ChosenDevice &device) {
     float loss = 0;
     llvm::SmallVector<runtime::TensorView, 1> results{{ir::DType::f32, {}, &loss}};
     addResults(results);
-    return profileStep(program(), "train_step", {view(tokens_, rows_), view(targets_, rows_)}, results);
+    return profileStep(program(), s_.device, device, "train_step", {view(tokens_, rows_), view(targets_, rows_)},
+                       results);
   }
 
   /// `stepMs`: a step's time, 0 where it is to be measured.
@@ -451,7 +452,7 @@ llvm::Expected<TrainSummary> train(const TrainSettings &given, const TrainEvents
     summary.evalLoss = *evaluated;
   }
   if (s.profile && !times.empty()) {
-    auto profile = run.profile();
+    auto profile = run.profile(*device);
     if (!profile) return profile.takeError();
     summary.profile = std::move(*profile);
   }

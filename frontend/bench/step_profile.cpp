@@ -1,21 +1,64 @@
 #include "frontend/bench/step_profile.h"
+#include "frontend/bench/median.h"
 
 namespace fusor::frontend {
+namespace {
 
-llvm::Expected<StepProfile> profileStep(runtime::Program &program, llvm::StringRef function,
+// The median time of each launch over `runs` steps.
+llvm::Expected<std::vector<runtime::StepTime>> timeLaunches(runtime::Program &program, llvm::StringRef function,
+                                                            llvm::ArrayRef<runtime::TensorView> inputs,
+                                                            llvm::ArrayRef<runtime::TensorView> outputs,
+                                                            unsigned runs) {
+  constexpr unsigned kBefore = 2; // the first profiled run makes the graph with its events
+  std::vector<runtime::StepTime> launches;
+  std::vector<std::vector<double>> ms;
+  for (unsigned i = 0; i < kBefore + runs; ++i) {
+    if (auto error = program.run(function, inputs, outputs)) return error;
+    if (i < kBefore) continue;
+    launches = program.stepTimes();
+    ms.resize(launches.size());
+    for (size_t l = 0; l < launches.size(); ++l) ms[l].push_back(launches[l].ms);
+  }
+  for (size_t l = 0; l < launches.size(); ++l) launches[l].ms = medianOf(ms[l]);
+  return launches;
+}
+
+} // namespace
+
+double StepProfile::launchesMs() const {
+  double total = 0;
+  for (const runtime::StepTime &launch : launches) total += launch.ms;
+  return total;
+}
+
+llvm::Expected<StepProfile> profileStep(runtime::Program &program, const DeviceSettings &settings,
+                                        const ChosenDevice &device, llvm::StringRef function,
                                         llvm::ArrayRef<runtime::TensorView> inputs,
                                         llvm::ArrayRef<runtime::TensorView> outputs) {
-  constexpr unsigned kRuns = 10, kBefore = 2; // the first profiled run makes the graph with its events
+  constexpr unsigned kRuns = 10;
+  const unsigned runs = program.isDeferred() ? kRuns : 1; // a CPU's step can take seconds
   StepProfile profile;
-  auto together = program.timeRuns(function, inputs, program.isDeferred() ? kRuns : 1);
+  auto together = program.timeRuns(function, inputs, runs);
   if (!together) return together.takeError();
   profile.backToBackMs = *together;
   program.setProfiling(true);
-  llvm::Error failed = llvm::Error::success();
-  for (unsigned i = 0; i <= kBefore && !failed; ++i) failed = program.run(function, inputs, outputs);
+  auto launches = timeLaunches(program, function, inputs, outputs, runs);
   program.setProfiling(false);
-  if (failed) return failed;
-  profile.launches = program.stepTimes();
+  if (!launches) return launches.takeError();
+  profile.launches = std::move(*launches);
+  if (program.isDeferred() && !profile.launches.empty()) {
+    double each = std::max(0.0, profile.launchesMs() - profile.backToBackMs) / profile.launches.size();
+    profile.eventUs = 1e3 * each;
+    for (runtime::StepTime &launch : profile.launches) launch.ms = std::max(0.0, launch.ms - each);
+  }
+  auto symbols = program.bindSymbols(function, inputs);
+  if (!symbols) return symbols.takeError();
+  auto description = program.describe(function, *symbols);
+  if (!description) return description.takeError();
+  auto roofline = measureStepRoofline(*description, settings, device);
+  if (!roofline) return roofline.takeError();
+  profile.roofline = std::move(*roofline);
+  profile.facts = launchFacts(*description, profile.launches, profile.roofline);
   return profile;
 }
 

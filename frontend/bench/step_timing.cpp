@@ -69,7 +69,7 @@ llvm::Expected<StepTiming> timeSteps(StepCase step, const DeviceSettings &settin
   for (const runtime::Fallback &fallback : program.fallbacks())
     timing.fallbacks.push_back(fallback.where + ": " + fallback.reason);
   if (profile) {
-    auto measured = profileStep(program, name, inputViews, outputViews);
+    auto measured = profileStep(program, settings, device, name, inputViews, outputViews);
     if (!measured) return measured.takeError();
     timing.profile = std::move(*measured);
   }

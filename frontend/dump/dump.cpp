@@ -13,35 +13,6 @@ namespace {
 
 using runtime::DescribedKernel, runtime::Description;
 
-constexpr unsigned kRooflineRounds = 3;
-
-// The precisions that products of the program are computed in, as far as the device's best can be measured.
-llvm::Expected<MeasuredRoofline> rooflineFor(const Description &description, const DeviceSettings &settings,
-                                             const ChosenDevice &device) {
-  MeasuredRoofline measured;
-  llvm::SmallVector<ir::DType, 3> precisions;
-  auto visit = [&](auto &self, const ir::Op &op) -> void {
-    if (op.body())
-      for (const ir::Op &inner : op.body()->ops()) self(self, inner);
-    bool multiplies = op.def().lowering == ir::Lowering::contraction || op.def().lowering == ir::Lowering::attention;
-    if (!multiplies) return;
-    ir::DType type = op.operand(0u).dtype();
-    if (type == ir::DType::f8e5m2) type = ir::DType::f8e4m3; // as fast
-    bool isMeasurable = type == ir::DType::f32 || type == ir::DType::bf16 || type == ir::DType::f16 ||
-                        (type == ir::DType::f8e4m3 && device.target.hasFp8Library()); // emulated, it has no best
-    if (isMeasurable && !llvm::is_contained(precisions, type)) precisions.push_back(type);
-  };
-  for (const runtime::DescribedStep &step : description.steps) visit(visit, *step.op);
-  if (precisions.empty()) precisions.push_back(ir::DType::f32);
-  for (ir::DType precision : precisions) {
-    auto roofline = bench::measureRoofline(precision, settings, device, kRooflineRounds);
-    if (!roofline) return roofline.takeError();
-    measured.bytesPerMs = std::max(measured.bytesPerMs, roofline->bytesPerMs);
-    measured.flopsPerMs[ir::isFp8(precision) ? "fp8" : ir::name(precision).str()] = roofline->flopsPerMs;
-  }
-  return measured;
-}
-
 llvm::Error writeKernels(const DumpFolder &folder, const DumpedProgram &dumped) {
   for (unsigned i = 0; i < dumped.description.kernels.size(); ++i) {
     const DescribedKernel &kernel = dumped.description.kernels[i];
@@ -88,13 +59,13 @@ llvm::Error writeInputs(const DumpFolder &folder, runtime::Program &program, con
   return program.run(run.function, run.inputs, run.outputs);
 }
 
-llvm::json::Object dumpJson(const DumpedProgram &dumped, const runtime::Program &program, const DumpedRun &run,
+llvm::json::Object dumpJson(const Description &description, const runtime::Program &program, const DumpedRun &run,
                             const std::optional<StepProfile> &profile, double stepMs) {
   constexpr int kFormat = 1;
-  const Description &description = dumped.description;
   llvm::json::Object symbols, flops;
   for (const auto &symbol : description.symbols) symbols[symbol.getKey()] = symbol.getValue();
-  for (const auto &[type, perMs] : dumped.roofline.flopsPerMs) flops[type] = perMs;
+  if (profile)
+    for (const auto &[type, perMs] : profile->roofline.flopsPerMs) flops[type] = perMs;
   static constexpr const char *kTiers[] = {"simt", "sm80", "sm90a"};
   llvm::json::Object object{{"format", kFormat},
                             {"verb", run.verb},
@@ -109,14 +80,14 @@ llvm::json::Object dumpJson(const DumpedProgram &dumped, const runtime::Program 
                             {"launches_per_step", program.launchesPerRun()}};
   if (stepMs > 0) object["step_ms"] = stepMs;
   if (profile) {
+    object["launches_ms"] = profile->launchesMs(), object["event_us"] = profile->eventUs;
     object["back_to_back_ms"] = profile->backToBackMs;
     if (stepMs > 0) object["idle_ms"] = std::max(0.0, stepMs - profile->backToBackMs);
-  }
-  if (dumped.roofline.bytesPerMs > 0)
     object["roofline"] = llvm::json::Object{
-        {"bytes_per_ms", dumped.roofline.bytesPerMs},
+        {"bytes_per_ms", profile->roofline.bytesPerMs},
         {"flops_per_ms", std::move(flops)},
         {"source", "measured: a copy, and a square GEMM of each precision, after the run on the same device"}};
+  }
   return object;
 }
 
@@ -149,7 +120,7 @@ llvm::Error dumpRun(const DumpFolder &folder, Compiled &compiled, const ChosenDe
   }
   std::optional<StepProfile> profile = run.profile;
   if (!profile && !settings.check) { // a checked run has no times worth keeping
-    auto measured = profileStep(program, run.function, run.inputs, run.outputs);
+    auto measured = profileStep(program, settings, device, run.function, run.inputs, run.outputs);
     if (!measured) return measured.takeError();
     profile = std::move(*measured);
   }
@@ -158,17 +129,10 @@ llvm::Error dumpRun(const DumpFolder &folder, Compiled &compiled, const ChosenDe
   auto description = program.describe(run.function, *symbols);
   if (!description) return description.takeError();
   DumpedProgram dumped{.description = *description,
-                       .times = profile ? llvm::makeArrayRef(profile->launches) : llvm::None,
                        .decisions = compiled.decisions,
-                       .roofline = {},
                        .precision = run.precision,
-                       .isCpu = device.target.kind == ir::DeviceKind::cpu};
-  if (profile) {
-    auto roofline = rooflineFor(*description, settings, device);
-    if (!roofline) return roofline.takeError();
-    dumped.roofline = std::move(*roofline);
-  }
-  dumped.facts = launchFacts(dumped);
+                       .isCpu = device.target.kind == ir::DeviceKind::cpu,
+                       .facts = profile ? profile->facts : launchFacts(*description, {}, {})};
   std::vector<runtime::CompileSpan> spans = compiled.passSpans;
   llvm::append_range(spans, program.compileStats().spans);
   const ir::ValueNames names(description->function->block());
@@ -179,7 +143,7 @@ llvm::Error dumpRun(const DumpFolder &folder, Compiled &compiled, const ChosenDe
                              {"gemms.json", jsonText(gemmsJson(dumped))},
                              {"plan.json", description->memory.json(names)},
                              {"trace.json", jsonText(traceJson(dumped, spans))},
-                             {"dump.json", jsonText(dumpJson(dumped, program, run, profile, stepMs))}})
+                             {"dump.json", jsonText(dumpJson(*description, program, run, profile, stepMs))}})
     if (auto error = folder.write(file, text)) return error;
   return llvm::Error::success();
 }

@@ -30,8 +30,8 @@ struct DumpedRun {
 llvm::Error dumpRun(const DumpFolder &folder, Compiled &compiled, const ChosenDevice &device,
                     const DeviceSettings &settings, const DumpedRun &run);
 
-/// Adds the folder's page (report.html) and commits it. Where no page can be made of what is in it, the folder is put in
-/// place without one, and the error says why.
+/// Adds the folder's page (report.html) and commits it. Where no page can be made of what is in it, the folder is put
+/// in place without one, and the error says why.
 llvm::Error finishDump(DumpFolder &folder);
 
 } // namespace fusor::frontend

@@ -2,28 +2,13 @@
 #include "ir/graph/layer_name.h"
 #include "ir/graph/printer.h"
 #include "ir/ops/op_def.h"
-#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
-#include <map>
 
 namespace fusor::frontend {
 namespace {
-
-// The type that the products of `op` are computed in; empty where there are none.
-std::string productType(const ir::Op &op) {
-  if (op.body()) {
-    for (const ir::Op &inner : op.body()->ops())
-      if (std::string type = productType(inner); !type.empty()) return type;
-    return "";
-  }
-  bool multiplies = op.def().lowering == ir::Lowering::contraction || op.def().lowering == ir::Lowering::attention;
-  if (!multiplies) return "";
-  ir::DType type = op.operand(0u).dtype();
-  return ir::isFp8(type) ? "fp8" : ir::name(type).str();
-}
 
 std::string mostFrequentLayer(llvm::ArrayRef<ir::Value> values) {
   llvm::MapVector<llvm::StringRef, unsigned> counts;
@@ -48,34 +33,6 @@ std::string layerOf(const ir::Op &op) {
 }
 
 } // namespace
-
-std::vector<LaunchFacts> launchFacts(const DumpedProgram &dumped) {
-  const runtime::Description &description = dumped.description;
-  std::vector<LaunchFacts> facts(description.launches.size());
-  bool areTimed = dumped.times.size() == facts.size();
-  llvm::DenseSet<unsigned> seen;
-  for (unsigned i = 0; i < facts.size(); ++i) {
-    const runtime::DescribedLaunch &launch = description.launches[i];
-    LaunchFacts &fact = facts[i];
-    if (areTimed) fact.ms = dumped.times[i].ms;
-    std::string type;
-    if (launch.step == runtime::DescribedLaunch::kBehindAllSteps) {
-      fact.bytes = 2 * static_cast<double>(launch.bytes);
-    } else if (seen.insert(launch.step).second) {
-      const runtime::DescribedStep &step = description.steps[launch.step];
-      fact.bytes = static_cast<double>(step.bytes), fact.flops = step.flops;
-      type = productType(*step.op);
-    }
-    const MeasuredRoofline &roofline = dumped.roofline;
-    auto peak = roofline.flopsPerMs.find(type);
-    if (!fact.ms || *fact.ms <= 0 || roofline.bytesPerMs <= 0 || fact.bytes <= 0) continue;
-    if (fact.flops > 0 && peak == roofline.flopsPerMs.end()) continue; // that precision was not measured
-    double leastMs = fact.bytes / roofline.bytesPerMs;
-    if (fact.flops > 0) leastMs = std::max(leastMs, fact.flops / peak->second);
-    fact.rooflinePercent = 100 * leastMs / *fact.ms;
-  }
-  return facts;
-}
 
 std::vector<std::string> layersOf(const runtime::Description &description) {
   std::vector<std::string> layers;

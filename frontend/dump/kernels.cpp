@@ -74,7 +74,7 @@ llvm::json::Object kernelJson(const DumpedProgram &dumped, unsigned number) {
     uses.push_back(i);
     if (launch.kernel != number) continue;
     if (facts[i].ms) ms += *facts[i].ms, ++timed;
-    if (facts[i].rooflinePercent) percent += *facts[i].rooflinePercent, ++rated;
+    if (auto share = facts[i].rooflinePercent()) percent += *share, ++rated;
   }
   object["uses"] = std::move(uses);
   if (timed > 0) object["ms"] = ms / timed;

@@ -53,7 +53,7 @@ llvm::json::Array stepsJson(const DumpedProgram &dumped) {
     if (facts[i].ms) entry["ms"] = *facts[i].ms;
     if (facts[i].bytes > 0) entry["bytes"] = static_cast<int64_t>(facts[i].bytes);
     if (facts[i].flops > 0) entry["flops"] = facts[i].flops;
-    if (facts[i].rooflinePercent) entry["roofline_percent"] = *facts[i].rooflinePercent;
+    if (auto percent = facts[i].rooflinePercent()) entry["roofline_percent"] = *percent;
     if (launch.step == DescribedLaunch::kBehindAllSteps) {
       entry["kind"] = "copy", entry["layer"] = "";
       array.push_back(std::move(entry));

@@ -59,7 +59,7 @@ llvm::json::Object traceJson(const DumpedProgram &dumped, llvm::ArrayRef<runtime
     llvm::json::Object event = complete(kStep, 0, launch.name, std::move(kind), at, *facts[i].ms);
     llvm::json::Object details{{"launch", i}};
     if (facts[i].bytes > 0) details["bytes"] = static_cast<int64_t>(facts[i].bytes);
-    if (facts[i].rooflinePercent) details["roofline_percent"] = *facts[i].rooflinePercent;
+    if (auto percent = facts[i].rooflinePercent()) details["roofline_percent"] = *percent;
     event["args"] = std::move(details);
     events.push_back(std::move(event));
     at += *facts[i].ms;

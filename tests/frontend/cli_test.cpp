@@ -127,18 +127,24 @@ TEST(Cli, ProfileListsAStepsKernels) {
   for (const char *verb : {"train --steps 2", "bench train --iters 2 --warmup 1"}) {
     Ran ran = runFusor(std::string(verb) + " --config tiny --batch 2 --device cpu --precision f32 --json --profile");
     ASSERT_EQ(ran.exit, 0) << ran.err;
-    double percent = 0, count = 0, launches = 0, flops = 0;
+    double percent = 0, count = 0, launches = 0, flops = 0, roofline = 0, accounted = 0;
     for (const auto &line : objects(ran.out)) {
       if (line.getString("kernel")) {
         percent += line.getNumber("percent").getValueOr(0), count += line.getNumber("count").getValueOr(0);
         flops += line.getNumber("tflops").getValueOr(0);
+        roofline = std::max(roofline, line.getNumber("roofline_percent").getValueOr(0));
       }
-      if (line.getNumber("profile_ms")) launches = line.getNumber("launches").getValueOr(0);
+      if (auto launchesMs = line.getNumber("profile_ms")) {
+        launches = line.getNumber("launches").getValueOr(0);
+        accounted = *launchesMs + line.getNumber("idle_ms").getValueOr(-1);
+      }
     }
     EXPECT_NEAR(percent, 100, 1e-6) << verb;
     EXPECT_GT(count, 10);
     EXPECT_EQ(count, launches);
     EXPECT_GT(flops, 0);
+    EXPECT_GT(roofline, 1) << "no kernel comes near what the machine does best";
+    EXPECT_GT(accounted, 0);
   }
 }
 

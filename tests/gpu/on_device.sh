@@ -121,7 +121,9 @@ for name in ('seed', 'seed_fp8', 'gpt2_fp8', 'bert'):
     about = json.load(open(f'{folder}/dump.json'))
     steps = json.load(open(f'{folder}/steps.json'))
     total = sum(s.get('ms', 0) for s in steps)
-    print(name, 'step', about.get('step_ms'), 'back to back', about.get('back_to_back_ms'), 'idle', about.get('idle_ms'), 'sum of', len(steps), 'steps', round(total, 4),
+    accounted = (total + about.get('idle_ms', 0)) / about['step_ms']
+    print(name, 'step', about.get('step_ms'), 'back to back', about.get('back_to_back_ms'), 'idle', about.get('idle_ms'), 'sum of', len(steps), 'launches', round(total, 4),
+          'event', round(about.get('event_us', 0), 2), 'us, accounted for', round(100 * accounted, 1), '%:', 'ok' if abs(accounted - 1) <= 0.05 else 'FAILED',
           'report', os.path.getsize(f'{folder}/report.html'), 'kernels', len(os.listdir(f'{folder}/kernels')))
 PY
   [ -n "${OUT:-}" ] && (cd /tmp/D && tar czf "$OUT/dumps.tar.gz" */*.json */report.html)
