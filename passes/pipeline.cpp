@@ -44,7 +44,7 @@ const Step kSteps[] = {
      false,
      true},
     {{"fp8-update", fp8Update, "when forward and backward have made all their amaxes, before unused ones are dropped"},
-     false,
+     true,
      true},
     {{"simplify", simplify, "gradient rules widen, move and name more than they need"}, true, true},
     {{"derive", derive, "when all casts of parameters are there, and their updates"}, true, true},

@@ -15,7 +15,8 @@ llvm::Error copyPersistent(runtime::Program &from, runtime::Program &to, llvm::S
 } // namespace
 
 llvm::Error calibrateFp8(runtime::Program &program, std::unique_ptr<ir::Module> source, const ChosenDevice &device,
-                         CompileRequest request, llvm::ArrayRef<runtime::TensorView> inputs) {
+                         CompileRequest request, llvm::StringRef function,
+                         llvm::ArrayRef<runtime::TensorView> inputs) {
   passes::DelayedScaling &recipe = *request.passes.fp8;
   recipe.measureOnly = true, recipe.returnAmax = recipe.returnStats = false;
   request.passes.accumulate = 1;
@@ -28,14 +29,14 @@ llvm::Error calibrateFp8(runtime::Program &program, std::unique_ptr<ir::Module> 
     if (p->kind == ir::PersistentKind::param)
       if (auto error = copyPersistent(program, measuring, p->name)) return error;
 
-  auto symbols = measuring.bindSymbols("train_step", inputs);
+  auto symbols = measuring.bindSymbols(function, inputs);
   if (!symbols) return symbols.takeError();
-  auto types = measuring.resultTypes("train_step", *symbols);
+  auto types = measuring.resultTypes(function, *symbols);
   if (!types) return types.takeError();
   std::vector<std::vector<char>> contents;
   std::vector<runtime::TensorView> results = *types;
   for (runtime::TensorView &result : results) result.data = contents.emplace_back(result.bytes()).data();
-  if (auto error = measuring.run("train_step", inputs, results)) return error;
+  if (auto error = measuring.run(function, inputs, results)) return error;
 
   for (const auto &p : measuring.module().persistents())
     if (p->kind == ir::PersistentKind::state && llvm::StringRef(p->name).endswith(".scale"))

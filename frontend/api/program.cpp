@@ -207,11 +207,6 @@ Result<Program> compile(const Module &module, const Device &device, const Compil
   state->device = chosen->name;
   state->recipe = source.options.fp8 ? "fp8" : ir::name(source.options.precision).str();
   state->seed = options.seed;
-  if (source.options.fp8 && source.options.fp8->calibrate)
-    state->calibrate = [program = state->program.get(), held = module, chosen = *chosen,
-                        request](llvm::ArrayRef<runtime::TensorView> inputs) {
-      return frontend::calibrateFp8(*program, frontend::ModuleState::of(held).module->clone(), chosen, request, inputs);
-    };
   const ir::Module &lowered = state->program->module();
   if (source.pipeline == passes::PipelineKind::train)
     state->defaultFunction = "train_step";
@@ -219,6 +214,12 @@ Result<Program> compile(const Module &module, const Device &device, const Compil
     state->defaultFunction = lowered.functions()[0]->name().str();
   else if (lowered.function("forward"))
     state->defaultFunction = "forward";
+  if (source.options.fp8 && source.options.fp8->calibrate)
+    state->calibrate = [program = state->program.get(), held = module, chosen = *chosen, request,
+                        function = state->defaultFunction](llvm::ArrayRef<runtime::TensorView> inputs) {
+      return frontend::calibrateFp8(*program, frontend::ModuleState::of(held).module->clone(), chosen, request,
+                                    function, inputs);
+    };
   if (auto error = state->program->initialize(options.seed)) return frontend::toPublic(std::move(error));
   return ProgramState::handle(std::move(state));
 }

@@ -149,7 +149,7 @@ public:
   /// The scales that step `number` starts with, from its first micro-batch.
   llvm::Error calibrate(int64_t number, const ChosenDevice &device, CompileRequest request) {
     fillBatch(*data_.training, (number - 1) * s_.batch, rows_, s_.config.context, tokens_, targets_);
-    return calibrateFp8(program(), nn::gptForward(s_.config), device, std::move(request),
+    return calibrateFp8(program(), nn::gptForward(s_.config), device, std::move(request), "train_step",
                         {view(tokens_, rows_), view(targets_, rows_)});
   }
 

@@ -1,5 +1,6 @@
 // fusor run: a module on .npy files.
 #include "frontend/api/compile_module.h"
+#include "frontend/api/fp8_calibration.h"
 #include "frontend/api/fp8_weights.h"
 #include "frontend/api/tensor_files.h"
 #include "frontend/check/check_files.h"
@@ -178,9 +179,11 @@ llvm::Expected<bool> runModule(Console &console, const CommonOptions &common, co
   CompileRequest request(settings);
   request.pipeline = loaded->pipeline, request.passes = std::move(*passOpts);
   const passes::PipelineKind pipeline = request.pipeline;
+  request.program.symbols = *symbols;
   passes::PassOptions checkedPasses = request.passes;
   checkedPasses.target = device->target;
-  request.program.symbols = *symbols;
+  const bool measuresScales = request.passes.fp8 && pipeline == passes::PipelineKind::infer;
+  const CompileRequest measuring = request;
   if (request.passes.fp8Weights && request.pipeline == passes::PipelineKind::train)
     return failure(ErrorKind::usage, "--weights fp8 is for inference: add --pipeline infer");
   auto compiled = compileModule(std::move(loaded->module), *device, std::move(request));
@@ -209,15 +212,22 @@ llvm::Expected<bool> runModule(Console &console, const CommonOptions &common, co
     return inputError("{0}: {1}", o.file, llvm::toString(std::move(error)));
   auto types = program.resultTypes(name, *bound);
   if (!types) return types.takeError();
+  auto loadAgain = [&]() -> llvm::Expected<std::unique_ptr<ir::Module>> {
+    CommonOptions quiet = common;
+    quiet.quiet = true;
+    Console silent(quiet);
+    auto again = isOnnx(o.file) ? loadOnnx(silent, o) : loadModule(o);
+    if (!again) return again.takeError();
+    return std::move(again->module);
+  };
+  if (measuresScales) {
+    auto again = loadAgain();
+    if (!again) return again.takeError();
+    if (auto error = calibrateFp8(program, std::move(*again), *device, measuring, name, inputViews)) return error;
+    console.note("FP8 scales are those of these inputs");
+  }
   if (settings.check) {
-    RewriteCheck rewrites{.load = [&]() -> llvm::Expected<std::unique_ptr<ir::Module>> {
-                            CommonOptions quiet = common;
-                            quiet.quiet = true;
-                            Console silent(quiet);
-                            auto again = isOnnx(o.file) ? loadOnnx(silent, o) : loadModule(o);
-                            if (!again) return again.takeError();
-                            return std::move(again->module);
-                          },
+    RewriteCheck rewrites{.load = loadAgain,
                           .pipeline = pipeline,
                           .options = checkedPasses,
                           .function = name,

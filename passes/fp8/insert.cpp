@@ -37,11 +37,13 @@ public:
   }
 
 private:
-  // The param a weight is read from, perhaps through its bf16 copy; null where it is computed.
+  // The param or constant a weight is read from, perhaps through its bf16 copy; null where it is computed.
   Value masterOf(Value weight) const {
     if (weight.op() && weight.op()->is("cast")) weight = weight.op()->operand(0u);
-    bool isParam = weight.isPersistent() && module_.persistent(weight.name())->kind == ir::PersistentKind::param;
-    return isParam ? weight : Value();
+    if (!weight.isPersistent()) return Value();
+    const ir::Persistent &stored = *module_.persistent(weight.name());
+    bool isWideConstant = stored.kind == ir::PersistentKind::constant && stored.type.dtype == DType::f32;
+    return stored.kind == ir::PersistentKind::param || isWideConstant ? weight : Value();
   }
 
   // As wide as a vocabulary. Narrow ones compute in f32 (passes/precision), which the dtype says.

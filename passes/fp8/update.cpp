@@ -111,7 +111,10 @@ void update(ir::Function &function, const DelayedScaling &recipe, bool accumulat
 llvm::Expected<bool> fp8Update(ir::Module &module, PassContext &context) {
   const PassOptions &options = context.options();
   ir::Function *step = module.function("train_step"), *accumulate = module.function("accumulate");
-  if (!options.fp8 || !step) return false;
+  if (!options.fp8) return false;
+  if (!step && options.fp8->measureOnly)
+    for (const auto &function : module.functions()) update(*function, *options.fp8, false);
+  if (!step) return options.fp8->measureOnly;
   bool accumulates = options.accumulate > 1 && accumulate;
   update(*step, *options.fp8, accumulates);
   if (accumulates) keepLargest(*accumulate, options.fp8->amaxHistory);

@@ -16,12 +16,15 @@
 // With returnStats @train_step also returns, for each tensor, which part of it did not fit with the scale of this step:
 //   %clipped.fc.input    larger than what rounds to the largest value (464 in E4M3, below 61440 in E5M2), times scale
 //   %underflow.fc.input  not 0, and 0 in FP8
+//
+// A recipe that only measures does so in inference too: each function there returns the scales that its amaxes make.
 #pragma once
 #include "passes/context.h"
 
 namespace fusor::passes {
 
-/// @train_step and @accumulate, where options.fp8 is set.
+/// @train_step and @accumulate, where options.fp8 is set. Where there is no step, and nothing is to be quantised, every
+/// function.
 llvm::Expected<bool> fp8Update(ir::Module &module, PassContext &context);
 
 } // namespace fusor::passes
