@@ -5,10 +5,11 @@ namespace fusor::onnx {
 
 llvm::ArrayRef<llvm::ArrayRef<OpEntry>> operatorFamilies() {
   static const std::vector<llvm::ArrayRef<OpEntry>> families = {
-      elementwiseOperators(), activationOperators(), castOperators(),          reductionOperators(),
-      movementOperators(),    indexingOperators(),   constantOperators(),      linearOperators(),
-      quantizeOperators(),    attentionOperators(),  normalizationOperators(), fusedAttentionOperators(),
-      convolutionOperators(),
+      elementwiseOperators(), activationOperators(),    castOperators(),      reductionOperators(),
+      shapeOperators(),       partsOperators(),         padOperators(),       movementOperators(),
+      gatherOperators(),      scatterOperators(),       rankingOperators(),   constantOperators(),
+      linearOperators(),      normalizationOperators(), attentionOperators(), fusedAttentionOperators(),
+      convolutionOperators(), quantizeOperators(),
   };
   return families;
 }
