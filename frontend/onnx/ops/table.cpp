@@ -5,11 +5,15 @@ namespace fusor::onnx {
 
 llvm::ArrayRef<llvm::ArrayRef<OpEntry>> operatorFamilies() {
   static const std::vector<llvm::ArrayRef<OpEntry>> families = {
-      elementwiseOperators(), activationOperators(),    castOperators(),      reductionOperators(),
-      shapeOperators(),       partsOperators(),         padOperators(),       movementOperators(),
-      gatherOperators(),      scatterOperators(),       rankingOperators(),   constantOperators(),
-      linearOperators(),      normalizationOperators(), attentionOperators(), fusedAttentionOperators(),
-      convolutionOperators(), quantizeOperators(),
+      elementwiseOperators(),   activationOperators(), castOperators(),
+      reductionOperators(),     shapeOperators(),      partsOperators(),
+      padOperators(),           movementOperators(),   gatherOperators(),
+      scatterOperators(),       rankingOperators(),    constantOperators(),
+      linearOperators(),        einsumOperators(),
+
+      normalizationOperators(), attentionOperators(),  fusedAttentionOperators(),
+
+      convolutionOperators(),   quantizeOperators(),
   };
   return families;
 }

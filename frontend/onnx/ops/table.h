@@ -42,6 +42,7 @@ llvm::ArrayRef<OpEntry> scatterOperators();
 llvm::ArrayRef<OpEntry> rankingOperators();
 llvm::ArrayRef<OpEntry> constantOperators();
 llvm::ArrayRef<OpEntry> linearOperators();
+llvm::ArrayRef<OpEntry> einsumOperators();
 llvm::ArrayRef<OpEntry> normalizationOperators();
 llvm::ArrayRef<OpEntry> attentionOperators();
 llvm::ArrayRef<OpEntry> fusedAttentionOperators();
