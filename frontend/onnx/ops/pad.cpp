@@ -9,6 +9,35 @@ using ir::Dim, ir::DType, ir::Shape;
 
 namespace {
 
+// Which element of a dim of `n` stands `low` in front of it, in it, and `high` behind it, by a mode other than
+// constant.
+Term sources(Writer &w, llvm::StringRef mode, const Dim &n, int64_t low, int64_t high) {
+  Term place = w.iota({n + Dim(low + high)}, 0) - static_cast<double>(low), zero = w.constant(0, DType::i64);
+  Term size = w.extent(n, DType::i64), last = size - 1.0;
+  if (mode == "edge") return w.op("min", {w.op("max", {place, zero}), last});
+  Term period = mode == "wrap" ? size : last * 2.0;
+  Term at = w.op("mod", {place, period});
+  at = select(at < 0.0, at + period, at);
+  return mode == "wrap" ? at : w.op("min", {at, period - at}); // there and back
+}
+
+// reflect: the elements before the first in turn, without it; edge: the first; wrap: the last ones.
+Term mirrored(NodeSite &s, Term x, llvm::StringRef mode, llvm::ArrayRef<int64_t> axes, llvm::ArrayRef<int64_t> pads) {
+  if (mode != "reflect" && mode != "edge" && mode != "wrap")
+    return s.fail("attribute 'mode' = '{0}' is not supported", mode);
+  for (unsigned i = 0; i < axes.size(); ++i) {
+    int64_t low = pads[i], high = pads[i + axes.size()];
+    if (low < 0 || high < 0) return s.fail("pads that cut are supported in mode constant only");
+    if (low == 0 && high == 0) continue;
+    auto axis = static_cast<unsigned>(axes[i]);
+    const int64_t needed = mode == "reflect" ? 2 : 1;
+    if (!s.writer().demandAtLeast(x.dim(axis), needed))
+      return s.fail("mode {0} needs {1} elements along axis {2} of {3}", mode, needed, axis, x.typeText());
+    x = s.writer().op("gather", {x, sources(s.writer(), mode, x.dim(axis), low, high)}, {{"axis", axes[i]}});
+  }
+  return x;
+}
+
 void pad(NodeSite &s) {
   Term x = s.in(0);
   std::string mode = s.text("mode", "constant");
@@ -28,15 +57,15 @@ void pad(NodeSite &s) {
     }
   }
   if (s.failed() || !x || !pads) return;
-  if (mode != "constant") return void(s.fail("attribute 'mode' = '{0}' is not supported, constant is", mode));
   if (pads->size() != 2 * axes.size())
     return void(s.fail("pads has {0} entries for {1} dims", pads->size(), axes.size()));
+  for (int64_t by : *pads)
+    if (by > kMaxDim || by < -kMaxDim) return void(s.fail("pads has {0}", by));
+  if (mode != "constant") return s.out(0, mirrored(s, x, mode, axes, *pads));
   Shape before(x.rank(), Dim(0)), after = before, start = before, size = x.shape();
   bool cuts = false;
   for (unsigned i = 0; i < axes.size(); ++i) {
     int64_t low = (*pads)[i], high = (*pads)[i + axes.size()];
-    if (std::max(low, high) > kMaxDim || std::min(low, high) < -kMaxDim)
-      return void(s.fail("pads has {0}", std::max(low, high) > kMaxDim ? std::max(low, high) : std::min(low, high)));
     before[axes[i]] = Dim(std::max<int64_t>(low, 0)), after[axes[i]] = Dim(std::max<int64_t>(high, 0));
     if (low >= 0 && high >= 0) continue;
     cuts = true; // negative ones cut

@@ -77,6 +77,41 @@ void scatterElements(NodeSite &s) {
   s.out(0, y.reshape(x.shape()));
 }
 
+// A cache in which `update` stands from the index of its sequence (dim 0) on, along `axis`; circular: what is past the
+// end goes on at the front.
+void tensorScatter(NodeSite &s) {
+  Term cache = s.in(0), update = s.in(1), starts = s.optionalIn(2);
+  std::string mode = s.text("mode", "linear");
+  unsigned axis = s.axis(s.integer("axis", -2), cache.rank());
+  if (s.failed()) return;
+  if (mode != "linear" && mode != "circular") return void(s.fail("attribute 'mode' = '{0}' is not supported", mode));
+  if (axis == 0) return void(s.fail("axis must not be the batch's"));
+  if (update.dtype() != cache.dtype() || update.rank() != cache.rank())
+    return void(s.fail("the update {0} does not fit the cache {1}", update.typeText(), cache.typeText()));
+  const Dim n = cache.dim(axis), count = update.dim(axis), batch = cache.dim(0);
+  for (unsigned i = 0; i < cache.rank(); ++i)
+    if (i == axis ? !s.writer().demandAtLeast(n - count, 0) : update.dim(i) != cache.dim(i))
+      return void(s.fail("the update {0} does not fit the cache {1}", update.typeText(), cache.typeText()));
+  if (starts && (starts.rank() != 1 || starts.dim(0) != batch))
+    return void(s.fail("write_indices must be [{0}], are {1}", batch.str(), starts.typeText()));
+  const bool wraps = mode == "circular";
+  s.checkIndices(2, wraps ? n : n - count + Dim(1));
+  if (s.failed()) return;
+
+  Writer &w = s.writer();
+  Shape along(cache.rank(), Dim(1)), each = along;
+  along[axis] = n, each[0] = batch;
+  // Which element of the update belongs at each place of the cache.
+  Term from = w.iota(along, axis);
+  if (starts) from = from - starts.cast(DType::i64).reshape(std::move(each));
+  if (wraps) from = select(from < 0.0, from + w.extent(n, DType::i64), from);
+  from = from.broadcast(cache.shape());
+  Term isNew = both(from >= 0.0, from < w.extent(count, DType::i64));
+  Term places = placesOf(s, update, select(isNew, from, w.constant(0, DType::i64)), axis);
+  Term given = w.op("gather", {update.reshape({ir::product(update.shape())}), places}, {{"axis", int64_t(0)}});
+  s.out(0, select(isNew, given, cache));
+}
+
 } // namespace
 
 llvm::ArrayRef<OpEntry> scatterOperators() {
@@ -84,6 +119,7 @@ llvm::ArrayRef<OpEntry> scatterOperators() {
       {"", "ScatterND", 11, scatterNd},
       {"", "ScatterElements", 11, scatterElements},
       {"", "Scatter", 9, scatterElements},
+      {"", "TensorScatter", 24, tensorScatter},
   };
   return entries;
 }
