@@ -12,7 +12,7 @@ namespace {
 
 // The content of a slot as known sizes, where it is small integers.
 const Known *knownIn(Slot *slot) {
-  if (!slot) return nullptr;
+  if (!slot || slot->isNibble) return nullptr;
   if (!slot->known && slot->data) slot->known = knownOf(*slot->data);
   return slot->known ? &*slot->known : nullptr;
 }

@@ -133,6 +133,7 @@ void GraphImporter::readInitializers(const Graph &graph, Scope &scope) {
     }
     ++result_.constants;
     result_.constantBytes += static_cast<int64_t>(data->bytes->size());
+    slot->isNibble = data->isNibble;
     slot->data = std::move(*data);
   }
   for (const SparseTensor &sparse : graph.sparse_initializer())
@@ -218,13 +219,30 @@ void GraphImporter::bind(const Node &node, llvm::MutableArrayRef<Slot> results, 
   }
 }
 
+namespace {
+
+// Whether the operator moves elements of 4-bit types, and no others.
+bool areMovedNibbles(const OpEntry &entry, llvm::ArrayRef<Slot *> inputs) {
+  bool some = false, all = true;
+  for (unsigned i = 0; i < inputs.size() && i < 32; ++i) {
+    if (!inputs[i] || !(entry.moves >> i & 1)) continue;
+    some |= inputs[i]->isNibble, all &= inputs[i]->isNibble;
+  }
+  return some && all;
+}
+
+} // namespace
+
 void GraphImporter::expand(const Node &node, Scope &scope, int64_t version, const OpEntry &entry,
                            llvm::ArrayRef<Slot *> inputs) {
   NodeSite site(*writer_, *folding_, node, version, inputs, folder_);
   writer_->startNode(
       {"onnx:" + locationName(node.name().empty() && node.output_size() ? node.output(0) : node.name()), 0, 0});
+  const bool movesNibbles = areMovedNibbles(entry, inputs);
+  for (unsigned i = 0; movesNibbles && i < inputs.size(); ++i) site.isNibble(i);
   entry.expand(site);
   if (!site.failed()) site.checkAllRead();
+  for (Slot &output : site.outputs()) output.isNibble |= movesNibbles;
   for (unsigned i = 0; i < site.outputCount() && !site.failed(); ++i)
     if (site.wants(i) && !typeOf(site.outputs()[i])) site.fail("its result {0} is not supported", i);
   if (auto failure = writer_->takeFailure()) {

@@ -42,8 +42,8 @@ void GraphImporter::addInput(const ValueInfo &input, unsigned index, Scope &scop
                                                        : "of no type";
     return report(who + "is " + kind + "; only tensors are supported");
   }
-  auto dtype = dtypeOf(type.tensor_type().elem_type());
-  if (!dtype) return report(who + "cannot be read: " + llvm::toString(dtype.takeError()));
+  auto element = elementTypeOf(type.tensor_type().elem_type());
+  if (!element) return report(who + "cannot be read: " + llvm::toString(element.takeError()));
   std::optional<Data> content;
   if (options_.content && (options_.fixSizes || !type.tensor_type().has_shape())) content = options_.content(index);
   Shape shape;
@@ -62,7 +62,8 @@ void GraphImporter::addInput(const ValueInfo &input, unsigned index, Scope &scop
     }
   }
   if (auto error = writer_->checkSize(shape)) return report(who + llvm::toString(std::move(error)));
-  slot->value = function_->block().addArgument({*dtype, shape}, input.name());
+  slot->value = function_->block().addArgument({element->dtype, shape}, input.name());
+  slot->isNibble = element->isNibble;
   slot->isBroken = false;
 }
 
@@ -127,11 +128,12 @@ void GraphImporter::readOutputs(const Graph &graph, Scope &scope) {
     if (auto failure = writer_->takeFailure()) report(who + *failure);
     if (!term) continue;
     if (output.type().has_tensor_type()) {
-      auto declared = dtypeOf(output.type().tensor_type().elem_type());
+      auto declared = elementTypeOf(output.type().tensor_type().elem_type());
       if (!declared)
         llvm::consumeError(declared.takeError()); // what it is has been computed
-      else if (*declared != term.dtype())
-        report(who + "is declared as " + ir::name(*declared) + ", its node makes " + term.typeText());
+      else if (declared->dtype != term.dtype() || declared->isNibble != slot->isNibble)
+        report(who + "is declared as " + (declared->isNibble ? "4-bit " : "") + ir::name(declared->dtype) +
+               ", its node makes " + (slot->isNibble ? "4-bit " : "") + term.typeText());
     }
     if (term.value().op() && term.value().name().empty()) term.value().setName(shown(output.name()));
     returns.push_back({ir::ReturnKind::result, "", term.value()});

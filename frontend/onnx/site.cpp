@@ -223,6 +223,11 @@ void NodeSite::checkAllRead() {
            shown(a.ref_attr_name()));
       return;
     }
+  for (unsigned i = 0; i < inputs_.size(); ++i)
+    if (inputs_[i] && inputs_[i]->isNibble && !(i < 32 && (askedNibbles_ >> i & 1))) {
+      fail("input {0} is of a 4-bit type, which is not supported here", i);
+      return;
+    }
   for (const Attribute &a : node_.attribute())
     if (!asked_.contains(a.name())) {
       fail("attribute '{0}' is not supported at this version", shown(a.name()));
@@ -261,7 +266,13 @@ void NodeSite::outKnown(unsigned i, Known known) {
   if (i < outputs_.size()) outputs_[i].known = std::move(known);
 }
 void NodeSite::outData(unsigned i, Data data) {
-  if (i < outputs_.size()) outputs_[i].data = std::move(data);
+  if (i >= outputs_.size()) return;
+  outputs_[i].isNibble = data.isNibble;
+  outputs_[i].data = std::move(data);
+}
+void NodeSite::outNibble(unsigned i, Term term) {
+  out(i, term);
+  if (i < outputs_.size()) outputs_[i].isNibble = true;
 }
 
 } // namespace fusor::onnx

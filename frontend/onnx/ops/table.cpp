@@ -5,15 +5,13 @@ namespace fusor::onnx {
 
 llvm::ArrayRef<llvm::ArrayRef<OpEntry>> operatorFamilies() {
   static const std::vector<llvm::ArrayRef<OpEntry>> families = {
-      elementwiseOperators(),   activationOperators(), castOperators(),
-      reductionOperators(),     shapeOperators(),      partsOperators(),
-      padOperators(),           movementOperators(),   gatherOperators(),
-      scatterOperators(),       rankingOperators(),    constantOperators(),
-      linearOperators(),        einsumOperators(),
+      elementwiseOperators(), activationOperators(),     castOperators(),          reductionOperators(),
+      shapeOperators(),       partsOperators(),          padOperators(),           movementOperators(),
+      gatherOperators(),      scatterOperators(),        rankingOperators(),       constantOperators(),
+      linearOperators(),      einsumOperators(),         packedWeightsOperators(), normalizationOperators(),
+      attentionOperators(),   fusedAttentionOperators(),
 
-      normalizationOperators(), attentionOperators(),  fusedAttentionOperators(),
-
-      convolutionOperators(),   quantizeOperators(),
+      convolutionOperators(), quantizeOperators(),
   };
   return families;
 }

@@ -43,6 +43,7 @@ llvm::ArrayRef<OpEntry> rankingOperators();
 llvm::ArrayRef<OpEntry> constantOperators();
 llvm::ArrayRef<OpEntry> linearOperators();
 llvm::ArrayRef<OpEntry> einsumOperators();
+llvm::ArrayRef<OpEntry> packedWeightsOperators();
 llvm::ArrayRef<OpEntry> normalizationOperators();
 llvm::ArrayRef<OpEntry> attentionOperators();
 llvm::ArrayRef<OpEntry> fusedAttentionOperators();
