@@ -5,13 +5,27 @@ namespace fusor::onnx {
 
 llvm::ArrayRef<llvm::ArrayRef<OpEntry>> operatorFamilies() {
   static const std::vector<llvm::ArrayRef<OpEntry>> families = {
-      elementwiseOperators(), activationOperators(),     castOperators(),          reductionOperators(),
-      shapeOperators(),       partsOperators(),          padOperators(),           movementOperators(),
-      gatherOperators(),      scatterOperators(),        rankingOperators(),       constantOperators(),
-      linearOperators(),      einsumOperators(),         packedWeightsOperators(), normalizationOperators(),
-      attentionOperators(),   fusedAttentionOperators(),
-
-      convolutionOperators(), quantizeOperators(),
+      elementwiseOperators(),
+      activationOperators(),
+      castOperators(),
+      reductionOperators(),
+      shapeOperators(),
+      partsOperators(),
+      padOperators(),
+      movementOperators(),
+      gatherOperators(),
+      scatterOperators(),
+      rankingOperators(),
+      constantOperators(),
+      linearOperators(),
+      einsumOperators(),
+      packedWeightsOperators(),
+      normalizationOperators(),
+      attentionOperators(),
+      fusedAttentionOperators(),
+      groupQueryAttentionOperators(),
+      convolutionOperators(),
+      quantizeOperators(),
   };
   return families;
 }

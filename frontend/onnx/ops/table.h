@@ -47,6 +47,7 @@ llvm::ArrayRef<OpEntry> packedWeightsOperators();
 llvm::ArrayRef<OpEntry> normalizationOperators();
 llvm::ArrayRef<OpEntry> attentionOperators();
 llvm::ArrayRef<OpEntry> fusedAttentionOperators();
+llvm::ArrayRef<OpEntry> groupQueryAttentionOperators();
 llvm::ArrayRef<OpEntry> convolutionOperators();
 llvm::ArrayRef<OpEntry> quantizeOperators();
 
