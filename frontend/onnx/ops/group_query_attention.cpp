@@ -7,6 +7,7 @@
 // A softmax does not ask for the order of keys. So keys are past and new ones as they are, one behind the other, of
 // which places from past[b] to P - 1 are masked: a form with a causal and a key mask, that passes lift as one
 // attention.
+#include "frontend/onnx/limits.h"
 #include "frontend/onnx/ops/heads.h"
 #include "frontend/onnx/ops/places.h"
 #include <cmath>
@@ -28,7 +29,7 @@ struct Input {
 Input inputOf(NodeSite &s, int64_t heads, int64_t kvHeads) {
   Term q = s.in(0), k = s.optionalIn(1), v = s.optionalIn(2);
   if (s.failed()) return {};
-  if (heads <= 0 || kvHeads <= 0 || heads % kvHeads)
+  if (heads <= 0 || kvHeads <= 0 || heads > kMaxSymbol || heads % kvHeads)
     return s.fail("{0} heads of queries are no multiple of {1} of keys", heads, kvHeads), Input();
   if (static_cast<bool>(k) != static_cast<bool>(v)) return s.fail("key and value must be given together"), Input();
   if (!k) {

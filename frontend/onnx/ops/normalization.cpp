@@ -145,7 +145,7 @@ void groupNorm(NodeSite &s, bool hasSkip) {
   const unsigned channelDim = isLast ? 3 : 1;
   const Dim n = x.dim(0), channels = x.dim(channelDim), rest = ir::product(x.shape());
   auto each = groups > 0 ? channels.divide(Dim(groups)) : std::nullopt;
-  if (!each) return void(s.fail("{0} channels do not divide into {1} groups", channels.str(), groups));
+  if (!each || each->is(0)) return void(s.fail("{0} channels do not divide into {1} groups", channels.str(), groups));
   Shape perChannel(4, Dim(1)), perSample = perChannel;
   perChannel[channelDim] = perSample[channelDim] = channels, perSample[0] = n;
   Shape own = x.shape();
