@@ -187,6 +187,11 @@ int64_t NodeSite::integer(llvm::StringRef name, int64_t otherwise) {
   const Attribute *a = find(name, kInt);
   return a ? a->i() : otherwise;
 }
+bool NodeSite::flag(llvm::StringRef name, bool otherwise) {
+  int64_t value = integer(name, otherwise);
+  if (value != 0 && value != 1) fail("attribute '{0}' must be 0 or 1, is {1}", name, value);
+  return value == 1;
+}
 double NodeSite::real(llvm::StringRef name, double otherwise) {
   const Attribute *a = find(name, kFloat);
   return a ? a->f() : otherwise;

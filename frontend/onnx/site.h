@@ -69,6 +69,8 @@ public:
 
   bool hasAttr(llvm::StringRef name);
   int64_t integer(llvm::StringRef name, int64_t otherwise);
+  /// 0 or 1; a failure where it is neither.
+  bool flag(llvm::StringRef name, bool otherwise);
   double real(llvm::StringRef name, double otherwise);
   std::string text(llvm::StringRef name, llvm::StringRef otherwise);
   std::vector<int64_t> list(llvm::StringRef name);

@@ -57,6 +57,9 @@ TEST(OnnxTopK, AllAndNone) {
 
 TEST(OnnxTopK, WhatCannotBeRankedIsNamed) {
   EXPECT_PART(topK({"3"}, 4, 0, true).imported(), "k is 4 of 3 elements");
+  ModelBuilder m = topK({"3"}, 1, 0, true);
+  m.model.mutable_graph()->mutable_node(0)->mutable_attribute(1)->set_i(2);
+  EXPECT_PART(m.imported(), "attribute 'largest' must be 0 or 1, is 2");
   EXPECT_PART(topK({"2", "50000"}, 4, 1, true).imported(), "along axis 1 is not supported: each element is compared");
   EXPECT_PART(topK({"4096", "4096"}, 4, 1, true).imported(), "each element is compared with each");
   EXPECT_PART(topK({"2", "N"}, 4, 1, true).imported(), "each element is compared with each");

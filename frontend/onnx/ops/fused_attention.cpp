@@ -164,7 +164,7 @@ void quantizedAttention(NodeSite &s) {
   if (s.type(3).elements() != Dim(1)) s.fail("the input has one scale, not {0}", s.type(3).str());
   Form f;
   f.keyMask = s.optionalIn(5);
-  f.causal = s.integer("unidirectional", 0) != 0;
+  f.causal = s.flag("unidirectional", false);
   f.filter = s.real("mask_filter_value", -10000), f.scale = s.real("scale", 0);
   refuseSharedCache(s);
   attendWithPast(s, projected(s, x, weights, bias, s.integer("num_heads", 0)), f, 8);

@@ -89,7 +89,7 @@ Term placesOfTokens(NodeSite &s, const Input &in) {
 }
 
 void rotate(NodeSite &s, Input &in) {
-  bool interleaved = s.integer("rotary_interleaved", 0) != 0;
+  bool interleaved = s.flag("rotary_interleaved", false);
   Term cos = s.in(7), sin = s.in(8), places = placesOfTokens(s, in);
   if (s.failed()) return;
   Dim r = cos.dim(-1) * Dim(2);
@@ -153,7 +153,8 @@ void groupQueryAttention(NodeSite &s) {
   int64_t heads = s.integer("num_heads", 0), kvHeads = s.integer("kv_num_heads", 0);
   int64_t window = s.integer("local_window_size", -1);
   double scale = s.real("scale", 0), softcap = s.real("softcap", 0);
-  bool isSmooth = s.integer("smooth_softmax", 0) > 0;
+  int64_t smooth = s.integer("smooth_softmax", -1); // -1: as 0
+  if (smooth < -1 || smooth > 1) s.fail("attribute 'smooth_softmax' is {0}", smooth);
   if (window == 0) s.fail("attribute 'local_window_size' is 0");
   if (s.integer("causal", 1) != 1) s.fail("attribute 'causal' = 0 is not supported");
   if (s.integer("sliding_window_cache", 0) != 0) s.fail("attribute 'sliding_window_cache' is not supported");
@@ -167,7 +168,7 @@ void groupQueryAttention(NodeSite &s) {
   if (s.failed()) return;
   readPast(s, in, pastKey, pastValue, lengths);
   if (s.failed()) return;
-  if (s.integer("do_rotary", 0) != 0) {
+  if (s.flag("do_rotary", false)) {
     rotate(s, in);
   } else {
     for (unsigned i : {7u, 8u, 9u}) s.has(i); // not read then
@@ -193,7 +194,7 @@ void groupQueryAttention(NodeSite &s) {
   }
   for (Term mask : masks(s, in, window, compute)) scores = scores + mask;
   Term sink = s.optionalIn(11);
-  if (!sink && isSmooth) sink = w.constant(0, compute);
+  if (!sink && smooth == 1) sink = w.constant(0, compute);
   Term p = sink ? softmaxWithSink(s, scores, sink) : scores.apply("softmax");
   s.out(0, headsLast(w.op("matmul", {p, repeated(v, group).cast(compute)})).cast(dtype));
 }

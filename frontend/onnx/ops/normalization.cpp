@@ -137,9 +137,8 @@ void groupNormalization(NodeSite &s) {
 void groupNorm(NodeSite &s, bool hasSkip) {
   Term x = s.in(0), scale = s.in(1), shift = s.in(2);
   double eps = s.real("epsilon", 1e-5);
-  int64_t groups = s.integer("groups", 0), activation = s.integer("activation", 0);
-  bool isLast = s.integer("channels_last", 1) != 0;
-  if (activation != 0 && activation != 1) s.fail("attribute 'activation' must be 0 or 1, is {0}", activation);
+  int64_t groups = s.integer("groups", 0);
+  bool activates = s.flag("activation", false), isLast = s.flag("channels_last", true);
   if (s.failed()) return;
   if (x.rank() != 4) return void(s.fail("needs 4 dims, is given {0}", x.typeText()));
   const unsigned channelDim = isLast ? 3 : 1;
@@ -166,7 +165,7 @@ void groupNorm(NodeSite &s, bool hasSkip) {
   y = normalized(s, y.reshape({n, Dim(groups), *size}), eps).reshape(inOrder);
   if (isLast) y = y.transpose({0, 2, 3, 1});
   y = y * scale.cast(y.dtype()).reshape(perChannel) + shift.cast(y.dtype()).reshape(perChannel);
-  s.out(0, (activation ? y.apply("silu") : y).cast(x.dtype()));
+  s.out(0, (activates ? y.apply("silu") : y).cast(x.dtype()));
 }
 void groupNormMicrosoft(NodeSite &s) { groupNorm(s, false); }
 void skipGroupNorm(NodeSite &s) { groupNorm(s, true); }

@@ -70,10 +70,11 @@ void topK(NodeSite &s) {
     count = s.dims(1, "k");
   else
     count = std::vector<Dim>{Dim(s.integer("k", -1))};
-  bool largest = s.version() < 11 || s.integer("largest", 1) != 0;
+  bool largest = s.version() < 11 || s.flag("largest", true);
   if (s.version() >= 11) s.ignore("sorted"); // any order is right then
   unsigned axis = s.axis(given, x.rank());
-  if (s.failed() || !count || count->size() != 1) return void(s.fail("k must be one number"));
+  if (!s.failed() && (!count || count->size() != 1)) s.fail("k must be one number");
+  if (s.failed()) return;
   const Dim n = x.dim(axis), &k = count->front();
   if ((k.isConstant() && k.value() < 0) || !s.writer().demandAtLeast(n - k, 0))
     return void(s.fail("k is {0} of {1} elements", k.str(), n.str()));
