@@ -1,15 +1,9 @@
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/limits.h"
 #include "frontend/onnx/names.h"
-#include "ir/graph/names.h"
 #include "model.pb.h"
-#include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSet.h"
 
 namespace fusor::onnx {
-
-using ir::Dim, ir::DType, ir::Shape;
 
 GraphImporter::GraphImporter(const Model &model, llvm::StringRef folder, const ImportOptions &options,
                              const TakenTensors &taken, EqualSizes equal)

@@ -12,6 +12,7 @@ llvm::ArrayRef<llvm::ArrayRef<OpEntry>> operatorFamilies() {
       shapeOperators(),
       partsOperators(),
       padOperators(),
+      resizeOperators(),
       movementOperators(),
       gatherOperators(),
       scatterOperators(),

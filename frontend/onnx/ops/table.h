@@ -36,6 +36,7 @@ llvm::ArrayRef<OpEntry> reductionOperators();
 llvm::ArrayRef<OpEntry> shapeOperators();
 llvm::ArrayRef<OpEntry> partsOperators();
 llvm::ArrayRef<OpEntry> padOperators();
+llvm::ArrayRef<OpEntry> resizeOperators();
 llvm::ArrayRef<OpEntry> movementOperators();
 llvm::ArrayRef<OpEntry> gatherOperators();
 llvm::ArrayRef<OpEntry> scatterOperators();
