@@ -13,6 +13,11 @@ class Model;
 class ValueInfo;
 class Dimension;
 
+/// A function of the file, by what a node calls it.
+std::string functionKey(llvm::StringRef domain, llvm::StringRef name, llvm::StringRef overload);
+
+/// Its members are in graph_importer.cpp (the model, the nodes), signature.cpp (inputs and outputs), fold_sizes.cpp and
+/// subgraphs.cpp (functions, If).
 class GraphImporter {
 public:
   /// `equal`: symbols of inputs that an import of the same model found to be other sizes.

@@ -103,9 +103,9 @@ llvm::Expected<Declared> readDeclared(llvm::StringRef path) {
   for (const Tensor &tensor : (*model)->graph().initializer()) initializers.insert(tensor.name());
   for (const ValueInfo &input : (*model)->graph().input()) {
     if (initializers.contains(input.name())) continue;
-    auto dtype = dtypeOf(input.type().tensor_type().elem_type());
-    declared.inputs.push_back({input.name(), dtype ? std::optional<ir::DType>(*dtype) : std::nullopt});
-    if (!dtype) llvm::consumeError(dtype.takeError());
+    auto element = elementTypeOf(input.type().tensor_type().elem_type());
+    declared.inputs.push_back({input.name(), element ? std::optional<ir::DType>(element->dtype) : std::nullopt});
+    if (!element) llvm::consumeError(element.takeError());
   }
   for (const Node &node : (*model)->graph().node()) declared.operators.push_back(shown(node.op_type()));
   for (const OperatorSet &set : (*model)->opset_import())

@@ -16,5 +16,7 @@ inline constexpr int64_t kFoldingElements = int64_t(1) << 23; // doubles compute
 inline constexpr unsigned kMaxProblems = 100;                 // listed; the rest is counted
 inline constexpr unsigned kMaxNameLength = 200;               // of a name in messages and in the IR
 inline constexpr unsigned kMaxUnrolled = 1 << 16;             // ops one node may become
+inline constexpr unsigned kMaxInlined = 1 << 20;              // nodes, those of functions counted at each call
+inline constexpr unsigned kMaxGraphDepth = 32;                // of functions in functions, and of If in If
 
 } // namespace fusor::onnx

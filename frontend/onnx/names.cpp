@@ -18,4 +18,7 @@ std::string locationName(llvm::StringRef name) {
   return text;
 }
 
+std::string domainOf(llvm::StringRef domain) { return domain == "ai.onnx" ? "" : domain.str(); }
+std::string shownDomain(llvm::StringRef domain) { return domain.empty() ? "ai.onnx" : shown(domain); }
+
 } // namespace fusor::onnx

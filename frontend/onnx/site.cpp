@@ -187,6 +187,11 @@ int64_t NodeSite::integer(llvm::StringRef name, int64_t otherwise) {
   const Attribute *a = find(name, kInt);
   return a ? a->i() : otherwise;
 }
+bool NodeSite::flag(llvm::StringRef name, bool otherwise) {
+  int64_t value = integer(name, otherwise);
+  if (value != 0 && value != 1) fail("attribute '{0}' must be 0 or 1, is {1}", name, value);
+  return value == 1;
+}
 double NodeSite::real(llvm::StringRef name, double otherwise) {
   const Attribute *a = find(name, kFloat);
   return a ? a->f() : otherwise;
@@ -221,6 +226,11 @@ void NodeSite::checkAllRead() {
     if (!a.ref_attr_name().empty()) {
       fail("attribute '{0}' refers to attribute '{1}' of a function, and this is in none", shown(a.name()),
            shown(a.ref_attr_name()));
+      return;
+    }
+  for (unsigned i = 0; i < inputs_.size(); ++i)
+    if (inputs_[i] && inputs_[i]->isNibble && !(i < 32 && (askedNibbles_ >> i & 1))) {
+      fail("input {0} is of a 4-bit type, which is not supported here", i);
       return;
     }
   for (const Attribute &a : node_.attribute())
@@ -261,7 +271,13 @@ void NodeSite::outKnown(unsigned i, Known known) {
   if (i < outputs_.size()) outputs_[i].known = std::move(known);
 }
 void NodeSite::outData(unsigned i, Data data) {
-  if (i < outputs_.size()) outputs_[i].data = std::move(data);
+  if (i >= outputs_.size()) return;
+  outputs_[i].isNibble = data.isNibble;
+  outputs_[i].data = std::move(data);
+}
+void NodeSite::outNibble(unsigned i, Term term) {
+  out(i, term);
+  if (i < outputs_.size()) outputs_[i].isNibble = true;
 }
 
 } // namespace fusor::onnx

@@ -16,6 +16,7 @@ struct Slot {
   std::optional<Data> data;
   ir::Value value;
   bool isBroken = false; // its node was refused: what reads it is not looked at
+  bool isNibble = false; // i8 or u8 that is int4 or uint4 in the file
 };
 
 /// The IR value of `slot`, made now where it was only known.
@@ -46,6 +47,11 @@ public:
   Term optionalIn(unsigned i) { return has(i) ? in(i) : Term(); }
   /// Type of input `i` without making it.
   ir::TensorType type(unsigned i);
+  /// Whether input `i` is int4 or uint4; one that nobody asked is refused if it is.
+  bool isNibble(unsigned i) {
+    if (i < 32) askedNibbles_ |= 1u << i;
+    return i < inputs_.size() && inputs_[i] && inputs_[i]->isNibble;
+  }
   /// The content of input `i` as sizes or indices, which must be known at import: `what` it is says the failure.
   std::optional<std::vector<ir::Dim>> dims(unsigned i, llvm::StringRef what);
   std::optional<std::vector<int64_t>> integers(unsigned i, llvm::StringRef what);
@@ -63,6 +69,8 @@ public:
 
   bool hasAttr(llvm::StringRef name);
   int64_t integer(llvm::StringRef name, int64_t otherwise);
+  /// 0 or 1; a failure where it is neither.
+  bool flag(llvm::StringRef name, bool otherwise);
   double real(llvm::StringRef name, double otherwise);
   std::string text(llvm::StringRef name, llvm::StringRef otherwise);
   std::vector<int64_t> list(llvm::StringRef name);
@@ -81,6 +89,7 @@ public:
   void out(unsigned i, Term term);
   void outKnown(unsigned i, Known known);
   void outData(unsigned i, Data data);
+  void outNibble(unsigned i, Term term);
   std::vector<Slot> &outputs() { return outputs_; }
 
   template <typename... Args> Term fail(const char *format, Args &&...args) {
@@ -101,7 +110,7 @@ private:
   std::vector<Slot> outputs_;
   std::vector<IndexBound> indexBounds_;
   llvm::StringSet<> asked_;
-  uint32_t askedInputs_ = 0;
+  uint32_t askedInputs_ = 0, askedNibbles_ = 0;
 };
 
 } // namespace fusor::onnx

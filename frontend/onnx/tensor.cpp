@@ -14,12 +14,13 @@ namespace {
 using ir::DType;
 
 // ONNX's numbers from 1; the types Fusor has, and why not the others.
-struct ElementType {
+struct NamedType {
   const char *name;
   std::optional<DType> dtype;
-  const char *why = nullptr;
+  const char *why = nullptr; // of a type that is not supported, or is not everywhere
 };
-constexpr ElementType kElementTypes[] = {
+constexpr const char *kNibbleWhy = "a 4-bit type can be dequantized, converted from and moved only";
+constexpr NamedType kElementTypes[] = {
     {"undefined", {}, "the type is missing"},
     {"float32", DType::f32},
     {"uint8", DType::u8},
@@ -41,9 +42,9 @@ constexpr ElementType kElementTypes[] = {
     {"float8e4m3fnuz", {}, "FNUZ types belong to other hardware; export with float8e4m3fn"},
     {"float8e5m2", DType::f8e5m2},
     {"float8e5m2fnuz", {}, "FNUZ types belong to other hardware; export with float8e5m2"},
-    {"uint4", {}, "4-bit types are not supported yet"},
-    {"int4", {}, "4-bit types are not supported yet"},
-    {"float4e2m1", {}, "4-bit types are not supported yet"},
+    {"uint4", DType::u8, kNibbleWhy},
+    {"int4", DType::i8, kNibbleWhy},
+    {"float4e2m1", {}, "4-bit floats are not supported yet"},
     {"float8e8m0", {}, "block scales are not supported yet"},
     {"uint2", {}, "2-bit types are not supported"},
     {"int2", {}, "2-bit types are not supported"},
@@ -140,7 +141,18 @@ llvm::Error checkTyped(const Tensor &t, DType dtype, int64_t count) {
   return llvm::Error::success();
 }
 
-Data withBytes(Data data, std::vector<char> bytes) {
+// Two elements a byte, the first in its low half.
+std::vector<char> unpacked(const std::vector<char> &pairs, int64_t count, bool isSigned) {
+  std::vector<char> elements(count);
+  for (int64_t i = 0; i < count; ++i) {
+    int half = static_cast<unsigned char>(pairs[i / 2]) >> (i % 2 * 4) & 15;
+    elements[i] = static_cast<char>(isSigned && half >= 8 ? half - 16 : half);
+  }
+  return elements;
+}
+
+Data withBytes(Data data, int64_t count, std::vector<char> bytes) {
+  if (data.isNibble) bytes = unpacked(bytes, count, ir::isSigned(data.dtype));
   if (data.dtype == DType::i1) // any other byte than 0 is true
     for (char &byte : bytes) byte = byte != 0;
   data.bytes = std::make_shared<const std::vector<char>>(std::move(bytes));
@@ -155,29 +167,38 @@ std::string str(llvm::ArrayRef<int64_t> shape) {
 
 std::string Data::typeText() const { return (ir::name(dtype) + "[" + str(shape) + "]").str(); }
 
-llvm::Expected<DType> dtypeOf(int32_t elementType) {
+llvm::Expected<ElementType> elementTypeOf(int32_t elementType) {
   if (elementType < 0 || elementType >= static_cast<int32_t>(std::size(kElementTypes)))
     return problem("its element type is {0}, which ONNX does not define", elementType);
-  const ElementType &type = kElementTypes[elementType];
-  if (type.dtype) return *type.dtype;
+  const NamedType &type = kElementTypes[elementType];
+  if (type.dtype) return ElementType{*type.dtype, type.why == kNibbleWhy};
   return problem("its element type is {0}: {1}", type.name, type.why);
+}
+
+llvm::Expected<DType> dtypeOf(int32_t elementType) {
+  auto type = elementTypeOf(elementType);
+  if (!type) return type.takeError();
+  if (type->isNibble) return problem("its element type is {0}: {1}", kElementTypes[elementType].name, kNibbleWhy);
+  return type->dtype;
 }
 
 llvm::Expected<Data> readTensor(const Tensor &t, llvm::StringRef folder) {
   if (t.has_segment()) return problem("is one segment of a tensor, which is not supported");
-  auto dtype = dtypeOf(t.data_type());
-  if (!dtype) return dtype.takeError();
+  auto type = elementTypeOf(t.data_type());
+  if (!type) return type.takeError();
   auto count = elementCount(t);
   if (!count) return count.takeError();
-  int64_t bytes = *count * ir::byteSize(*dtype);
-  Data data{*dtype, {t.dims().begin(), t.dims().end()}, nullptr};
+  Data data{type->dtype, {t.dims().begin(), t.dims().end()}, nullptr, type->isNibble};
+  // As it is stored: two 4-bit elements are one byte.
+  const DType stored = type->isNibble ? DType::u8 : type->dtype;
+  const int64_t entries = type->isNibble ? (*count + 1) / 2 : *count, bytes = entries * ir::byteSize(stored);
 
   if (t.data_location() != 0 || t.external_data_size() != 0) {
     if (t.data_location() != 1) return problem("has external_data and data_location {0}", t.data_location());
     if (t.has_raw_data() || !typedPayloads(t).empty()) return problem("is external and has elements in the model too");
     auto content = readExternal(t, folder, bytes);
     if (!content) return content.takeError();
-    return withBytes(std::move(data), std::move(*content));
+    return withBytes(std::move(data), *count, std::move(*content));
   }
   if (t.has_raw_data()) {
     if (!typedPayloads(t).empty() && !t.raw_data().empty())
@@ -185,14 +206,14 @@ llvm::Expected<Data> readTensor(const Tensor &t, llvm::StringRef folder) {
     if (typedPayloads(t).empty()) {
       if (static_cast<int64_t>(t.raw_data().size()) != bytes)
         return problem("has {0} bytes of raw_data, {1} needs {2}", t.raw_data().size(), data.typeText(), bytes);
-      return withBytes(std::move(data), {t.raw_data().begin(), t.raw_data().end()});
+      return withBytes(std::move(data), *count, {t.raw_data().begin(), t.raw_data().end()});
     }
   }
-  if (auto error = checkTyped(t, *dtype, *count)) return error;
-  if (auto error = checkRange(t, *dtype)) return error;
+  if (auto error = checkTyped(t, stored, entries)) return error;
+  if (auto error = checkRange(t, stored)) return error;
   std::vector<char> content(bytes);
-  storeTyped(t, *dtype, content.data());
-  return withBytes(std::move(data), std::move(content));
+  storeTyped(t, stored, content.data());
+  return withBytes(std::move(data), *count, std::move(content));
 }
 
 } // namespace fusor::onnx

@@ -59,11 +59,33 @@ public:
     for (const std::string &name : outputs) node->add_output(name);
     return *node;
   }
-  static void attribute(onnx::Node &node, llvm::StringRef name, int64_t value) {
+  static onnx::Attribute &newAttribute(onnx::Node &node, llvm::StringRef name, int32_t type) {
     auto *a = node.add_attribute();
     a->set_name(name.str());
-    a->set_type(2);
-    a->set_i(value);
+    a->set_type(type);
+    return *a;
+  }
+  static void attribute(onnx::Node &node, llvm::StringRef name, int64_t value) {
+    newAttribute(node, name, 2).set_i(value);
+  }
+  static void realAttribute(onnx::Node &node, llvm::StringRef name, double value) {
+    newAttribute(node, name, 1).set_f(static_cast<float>(value));
+  }
+  static void textAttribute(onnx::Node &node, llvm::StringRef name, llvm::StringRef value) {
+    newAttribute(node, name, 3).set_s(value.str());
+  }
+  static void listAttribute(onnx::Node &node, llvm::StringRef name, std::vector<int64_t> values) {
+    auto &a = newAttribute(node, name, 7);
+    for (int64_t value : values) a.add_ints(value);
+  }
+
+  /// A node of another domain, which is imported in its version 1.
+  onnx::Node &nodeOf(llvm::StringRef domain, llvm::StringRef op, std::vector<std::string> inputs,
+                     std::vector<std::string> outputs) {
+    import(domain, 1);
+    onnx::Node &made = node(op, std::move(inputs), std::move(outputs));
+    made.set_domain(domain.str());
+    return made;
   }
 
   std::string bytes() const { return model.SerializeAsString(); }

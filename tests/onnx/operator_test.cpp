@@ -1,39 +1,12 @@
 // Operators with hand-computed results: what the importer writes is evaluated on the reference, or run on the CPU.
 #include "frontend/api/compile_module.h"
-#include "ir/reference/reference.h"
-#include "tests/onnx/model_builder.h"
+#include "tests/onnx/evaluate.h"
 #include "gtest/gtest.h"
 
 namespace fusor::tests {
 namespace {
 
 constexpr int32_t kInt32 = 6, kInt64 = 7;
-
-using Numbers = std::vector<double>;
-
-void listAttribute(onnx::Node &node, llvm::StringRef name, std::vector<int64_t> values) {
-  auto *a = node.add_attribute();
-  a->set_name(name.str());
-  a->set_type(7);
-  for (int64_t value : values) a->add_ints(value);
-}
-
-ir::RefTensor tensor(ir::DType dtype, std::vector<int64_t> shape, Numbers data) {
-  return {dtype, {shape.begin(), shape.end()}, std::move(data)};
-}
-
-// Of the first result, or the error.
-std::string evaluated(const ModelBuilder &m, llvm::ArrayRef<ir::RefTensor> inputs) {
-  auto imported = onnx::importBytes(m.bytes(), "m.onnx", "");
-  if (!imported) return llvm::toString(imported.takeError());
-  auto results = ir::evaluate(*imported->module->function("forward"), inputs);
-  if (!results) return llvm::toString(results.takeError());
-  std::string text;
-  for (double value : results->results[0].data) text += llvm::formatv("{0:f3} ", value).str();
-  return text;
-}
-
-#define EXPECT_PART(text, part) EXPECT_NE(std::string(text).find(part), std::string::npos) << (text)
 
 TEST(OnnxSizes, ACastOfASizeStaysASize) {
   ModelBuilder m;
@@ -132,8 +105,8 @@ TEST(OnnxWindows, AConvolutionOfGroupsWithPadsAndStrides) {
   m.input("x", {"1", "2", "3"}).input("w", {"2", "1", "2"}).input("b", {"2"}).output("y");
   onnx::Node &node = m.node("Conv", {"x", "w", "b"}, {"y"});
   ModelBuilder::attribute(node, "group", 2);
-  listAttribute(node, "pads", {1, 0});
-  listAttribute(node, "strides", {2});
+  ModelBuilder::listAttribute(node, "pads", {1, 0});
+  ModelBuilder::listAttribute(node, "strides", {2});
   // channel 0: [0 1 2 3] by [1 1] in steps of 2; channel 1: [0 4 5 6] by [1 -1]
   EXPECT_EQ(evaluated(m, {tensor(ir::DType::f32, {1, 2, 3}, {1, 2, 3, 4, 5, 6}),
                           tensor(ir::DType::f32, {2, 1, 2}, {1, 1, 1, -1}), tensor(ir::DType::f32, {2}, {10, 0})}),
@@ -146,9 +119,9 @@ TEST(OnnxWindows, PoolsCountWhatIsThere) {
     ModelBuilder m;
     m.input("x", {"1", "1", "3"}).output("y");
     onnx::Node &node = m.node(op, {"x"}, {"y"});
-    listAttribute(node, "kernel_shape", {2});
-    listAttribute(node, "strides", {2});
-    listAttribute(node, "pads", {1, 0});
+    ModelBuilder::listAttribute(node, "kernel_shape", {2});
+    ModelBuilder::listAttribute(node, "strides", {2});
+    ModelBuilder::listAttribute(node, "pads", {1, 0});
     ModelBuilder::attribute(node, "ceil_mode", ceil);
     EXPECT_EQ(evaluated(m, {x}), expected) << op;
   }

@@ -1,8 +1,5 @@
 // Random models: imported and fused, and imported and left in small ops, both against the float64 reference.
-#include "frontend/api/compile_module.h"
-#include "frontend/api/tensor_files.h"
-#include "ir/reference/reference.h"
-#include "passes/pipeline.h"
+#include "tests/onnx/evaluate.h"
 #include "tests/onnx/model_folder.h"
 #include "tests/onnx/random_model.h"
 #include "llvm/ADT/StringExtras.h"
@@ -12,38 +9,7 @@
 namespace fusor::tests {
 namespace {
 
-using frontend::HostTensor;
-
 constexpr unsigned kModels = 150;
-
-/// In f32 arithmetic of ours, with the rules that `disabled` names left out.
-std::vector<double> onCpu(const ir::Module &module, llvm::ArrayRef<ir::RefTensor> inputs,
-                          llvm::ArrayRef<const char *> disabled) {
-  auto device = frontend::chooseDevice("cpu");
-  frontend::DeviceSettings settings;
-  settings.device = "cpu", settings.threads = 1;
-  frontend::CompileRequest request(settings);
-  for (const char *rule : disabled) request.passes.disabledRules.insert(rule);
-  auto compiled = frontend::compileModule(module.clone(), *device, std::move(request));
-  if (!compiled) return ADD_FAILURE() << llvm::toString(compiled.takeError()), std::vector<double>();
-  runtime::Program &program = *compiled->program;
-  llvm::cantFail(program.initialize(0));
-  std::vector<HostTensor> tensors;
-  std::vector<runtime::TensorView> views;
-  for (const ir::RefTensor &input : inputs) {
-    HostTensor t{input.dtype, input.shape, std::vector<char>(input.data.size() * ir::byteSize(input.dtype))};
-    for (size_t i = 0; i < input.data.size(); ++i) ir::storeElement(t.dtype, t.bytes.data(), i, input.data[i]);
-    tensors.push_back(std::move(t));
-  }
-  for (HostTensor &t : tensors) views.push_back(t.view());
-  auto types = program.resultTypes("forward", llvm::cantFail(program.bindSymbols("forward", views)));
-  HostTensor y{(*types)[0].dtype, (*types)[0].shape, std::vector<char>((*types)[0].bytes())};
-  if (auto error = program.run("forward", views, {y.view()}))
-    return ADD_FAILURE() << llvm::toString(std::move(error)), std::vector<double>();
-  std::vector<double> values;
-  for (int64_t i = 0; i < y.elements(); ++i) values.push_back(ir::loadElement(y.dtype, y.bytes.data(), i));
-  return values;
-}
 
 std::vector<ir::RefTensor> inputsOf(uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -75,7 +41,7 @@ TEST(RandomModels, FusedAndSmallOpsAgainstTheReference) {
     auto reference = ir::evaluate(*module.function("forward"), inputs);
     ASSERT_TRUE(static_cast<bool>(reference)) << llvm::toString(reference.takeError());
     const std::vector<double> &wanted = reference->results[0].data;
-    const std::vector<double> fused = onCpu(module, inputs, {}), small = onCpu(module, inputs, {"lift"});
+    const Numbers fused = onCpu(module, inputs, {})[0], small = onCpu(module, inputs, {"lift"})[0];
     ASSERT_EQ(fused.size(), wanted.size());
     ASSERT_EQ(small.size(), wanted.size());
     double largest = 1;

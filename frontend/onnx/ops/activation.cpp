@@ -3,6 +3,8 @@
 
 namespace fusor::onnx {
 
+using ir::Dim;
+
 Term swish(Term x, double slope) {
   if (slope == 1) return x.apply("silu");
   return x * (x * slope).apply("sigmoid");
@@ -23,6 +25,13 @@ void gelu(NodeSite &s) {
   s.out(0, s.in(0).apply("gelu", {{"form", std::string(form == "tanh" ? "tanh" : "erf")}}));
 }
 void swishWithAlpha(NodeSite &s) { s.out(0, swish(s.in(0), s.real("alpha", 1))); }
+
+void swiGlu(NodeSite &s) {
+  Term gate = s.in(0), x = s.in(1);
+  if (gate.shape() != x.shape())
+    return void(s.fail("the gate {0} and the value {1} must be of one shape", gate.typeText(), x.typeText()));
+  s.out(0, swish(gate, s.real("alpha", 1)) * x);
+}
 
 Term limited(Term x) { return x.apply("clamp", {{"low", 0.0}, {"high", 1.0}}); }
 void hardSigmoid(NodeSite &s) { s.out(0, limited(s.in(0) * s.real("alpha", 0.2) + s.real("beta", 0.5))); }
@@ -64,6 +73,14 @@ void fastGelu(NodeSite &s) {
   if (Term bias = s.optionalIn(1)) x = x + bias;
   s.out(0, x.apply("gelu"));
 }
+// One half of x + bias, gated by gelu of the other.
+void biasSplitGelu(NodeSite &s) {
+  Term x = s.in(0) + s.in(1);
+  auto half = x ? x.dim(-1).divide(Dim(2)) : std::nullopt;
+  if (!half || x.rank() != 3 || x.shape() != s.type(0).shape)
+    return void(s.fail("needs [N, S, 2*D] and a bias, has {0}", s.type(0).str()));
+  s.out(0, x.part(2, Dim(0), *half) * x.part(2, *half, *half).apply("gelu", {{"form", std::string("erf")}}));
+}
 void quickGelu(NodeSite &s) { s.out(0, swish(s.in(0), s.real("alpha", 1.702))); }
 
 } // namespace
@@ -80,6 +97,7 @@ llvm::ArrayRef<OpEntry> activationOperators() {
       {"", "Celu", 12, celu},
       {"", "Gelu", 20, gelu},
       {"", "Swish", 24, swishWithAlpha},
+      {"", "SwiGLU", 28, swiGlu},
       {"", "HardSigmoid", 1, hardSigmoid},
       {"", "HardSwish", 14, hardSwish},
       {"", "ThresholdedRelu", 10, thresholdedRelu},
@@ -90,6 +108,7 @@ llvm::ArrayRef<OpEntry> activationOperators() {
       {"com.microsoft", "BiasGelu", 1, biasGelu},
       {"com.microsoft", "FastGelu", 1, fastGelu},
       {"com.microsoft", "QuickGelu", 1, quickGelu},
+      {"com.microsoft", "BiasSplitGelu", 1, biasSplitGelu},
   };
   return entries;
 }

@@ -1,5 +1,8 @@
 // Conversions between dtypes, and what passes a tensor on.
+#include "frontend/onnx/limits.h"
 #include "frontend/onnx/ops/common.h"
+#include "llvm/ADT/STLExtras.h"
+#include <limits>
 
 namespace fusor::onnx {
 
@@ -41,22 +44,28 @@ Term castTo(Term x, DType to, bool saturate) {
 
 namespace {
 
+// Whether i32 holds a size, whatever its symbols are.
+bool fitsI32(const ir::Dim &size) {
+  if (size.isConstant())
+    return ir::roundTo(DType::i32, static_cast<double>(size.value())) == static_cast<double>(size.value());
+  ir::SymbolValues largest;
+  size.forEachSymbol([&](llvm::StringRef symbol) { largest[symbol.str()] = kMaxSymbol; });
+  auto most = size.evaluate(largest);
+  return isNeverNegative(size) && most && *most <= std::numeric_limits<int32_t>::max();
+}
+
 // Sizes stay sizes in another integer type that holds them.
 std::optional<Known> asSizes(NodeSite &s, DType to) {
   const Known *known = s.known(0);
   if (!known || known->dtype == DType::i1 || (to != DType::i64 && to != DType::i32)) return std::nullopt;
-  for (const ir::Dim &size : known->elements) {
-    bool fits = size.isConstant()
-                    ? ir::roundTo(DType::i32, static_cast<double>(size.value())) == static_cast<double>(size.value())
-                    : size.asSymbol().has_value();
-    if (to == DType::i32 && !fits) return std::nullopt;
-  }
+  if (to == DType::i32 && !llvm::all_of(known->elements, fitsI32)) return std::nullopt;
   Known same = *known;
   same.dtype = to;
   return same;
 }
 
 void cast(NodeSite &s) {
+  s.isNibble(0); // as any other integer
   bool saturate = s.version() < 19 || s.integer("saturate", 1) != 0;
   s.ignore("round_mode"); // of e8m0 only
   auto to = dtypeOf(static_cast<int32_t>(s.integer("to", 0)));
@@ -65,6 +74,7 @@ void cast(NodeSite &s) {
   s.out(0, castTo(s.in(0), *to, saturate));
 }
 void castLike(NodeSite &s) {
+  s.isNibble(0);
   bool saturate = s.version() < 19 || s.integer("saturate", 1) != 0;
   s.ignore("round_mode");
   s.out(0, castTo(s.in(0), s.type(1).dtype, saturate));

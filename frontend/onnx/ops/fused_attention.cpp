@@ -1,7 +1,7 @@
 // com.microsoft's Attention and MultiHeadAttention: projections, masks and caches in forms of their own, written out in
 // small ops as the standard's Attention is. Inputs of the other forms (packed tokens, caches that grow in place) are
 // refused by name.
-#include "frontend/onnx/ops/common.h"
+#include "frontend/onnx/ops/heads.h"
 #include <cmath>
 #include <limits>
 
@@ -16,13 +16,6 @@ struct Heads {
   Term q, k, v;
   Dim past; // how many keys came before the queries
 };
-
-// [B, T, N*d] -> [B, N, T, d]
-Term headsOf(NodeSite &s, Term x, int64_t heads) {
-  auto d = heads > 0 && x.rank() == 3 ? x.dim(2).divide(Dim(heads)) : std::nullopt;
-  if (!d) return s.fail("{0} does not divide into {1} heads", x.typeText(), heads);
-  return x.reshape({x.dim(0), x.dim(1), Dim(heads), *d}).transpose({0, 2, 1, 3});
-}
 
 // 0 where `keep`, `filter` elsewhere.
 Term filtered(Term keep, double filter) {
@@ -92,7 +85,7 @@ Term attended(NodeSite &s, const Heads &h, const Form &f) {
   }
   if (bias) scores = scores + bias;
   Term y = w.op("matmul", {scores.apply("softmax"), h.v.cast(DType::f32)}).cast(dtype);
-  return y.transpose({0, 2, 1, 3}).reshape({y.dim(0), y.dim(2), y.dim(1) * y.dim(3)});
+  return headsLast(y);
 }
 
 // Elements [first, first + count) of a bias, or x as it is.
@@ -100,34 +93,32 @@ Term withBias(Term x, Term bias, const Dim &first, const Dim &count) {
   return bias ? x + bias.part(0, first, count) : x;
 }
 
-// Input and weights of q, k and v in one; past and present as [2, B, N, T, d].
-void attentionMicrosoft(NodeSite &s) {
-  Term x = s.in(0), weights = s.in(1), bias = s.optionalIn(2);
-  int64_t heads = s.integer("num_heads", 0);
-  Form f = formOf(s, 3, 5);
-  if (s.has(6)) s.fail("a cache that is shared with the past (input 6, past_sequence_length) is not supported");
-  if (s.integer("do_rotary", 0) != 0) s.fail("attribute 'do_rotary' is not supported");
-  if (s.integer("past_present_share_buffer", 0) != 0) s.fail("attribute 'past_present_share_buffer' is not supported");
-  if (s.integer("rotary_embedding_dim", 0) != 0) s.fail("attribute 'rotary_embedding_dim' is not supported");
+// Heads of q, k and v by weights of all three in one.
+Heads projected(NodeSite &s, Term x, Term weights, Term bias, int64_t heads) {
   std::vector<int64_t> listed = s.list("qkv_hidden_sizes");
-  if (s.failed()) return;
+  if (s.failed()) return {};
   if (x.rank() != 3 || weights.rank() != 2 || !weights.dim(1).isConstant())
-    return void(
-        s.fail("needs [B, S, D] and weights [D, 3*N*d], is given {0} and {1}", x.typeText(), weights.typeText()));
+    return s.fail("needs [B, S, D] and weights [D, 3*N*d], is given {0} and {1}", x.typeText(), weights.typeText()),
+           Heads();
   int64_t width = weights.dim(1).value();
   if (listed.empty()) listed.assign(3, width / 3);
   if (listed.size() != 3 || listed[0] + listed[1] + listed[2] != width || listed[0] != listed[1] || listed[0] <= 0 ||
       listed[2] <= 0)
-    return void(s.fail("weights {0} are not those of queries, keys and values", weights.typeText()));
+    return s.fail("weights {0} are not those of queries, keys and values", weights.typeText()), Heads();
   if (bias && (bias.rank() != 1 || bias.dim(0) != weights.dim(1)))
-    return void(s.fail("the bias {0} does not fit weights {1}", bias.typeText(), weights.typeText()));
+    return s.fail("the bias {0} does not fit weights {1}", bias.typeText(), weights.typeText()), Heads();
   Term all = s.writer().op("matmul", {x, weights});
   if (bias) all = all + bias;
   Heads h;
-  h.q = headsOf(s, all.part(2, Dim(0), Dim(listed[0])), heads);
-  h.k = headsOf(s, all.part(2, Dim(listed[0]), Dim(listed[1])), heads);
-  h.v = headsOf(s, all.part(2, Dim(listed[0] + listed[1]), Dim(listed[2])), heads);
-  if (Term past = s.optionalIn(4)) {
+  h.q = headsFirst(s, all.part(2, Dim(0), Dim(listed[0])), heads);
+  h.k = headsFirst(s, all.part(2, Dim(listed[0]), Dim(listed[1])), heads);
+  h.v = headsFirst(s, all.part(2, Dim(listed[0] + listed[1]), Dim(listed[2])), heads);
+  return h;
+}
+
+// Attention of heads behind those of a past; past (input `pastInput`) and present as [2, B, N, T, d].
+void attendWithPast(NodeSite &s, Heads h, const Form &f, unsigned pastInput) {
+  if (Term past = s.optionalIn(pastInput)) {
     if (past.rank() != 5 || !past.dim(0).is(2))
       return void(s.fail("past must be [2, B, N, P, d], is {0}", past.typeText()));
     Shape one{past.dim(1), past.dim(2), past.dim(3), past.dim(4)};
@@ -139,6 +130,67 @@ void attentionMicrosoft(NodeSite &s) {
   if (!s.wants(1) || s.failed()) return;
   auto stacked = [](Term t) { return t.reshape({Dim(1), t.dim(0), t.dim(1), t.dim(2), t.dim(3)}); };
   s.out(1, s.writer().concat({stacked(h.k), stacked(h.v)}, 0));
+}
+
+void refuseSharedCache(NodeSite &s) {
+  if (s.integer("do_rotary", 0) != 0) s.fail("attribute 'do_rotary' is not supported");
+  if (s.integer("past_present_share_buffer", 0) != 0) s.fail("attribute 'past_present_share_buffer' is not supported");
+}
+
+void attentionMicrosoft(NodeSite &s) {
+  Term x = s.in(0), weights = s.in(1), bias = s.optionalIn(2);
+  Form f = formOf(s, 3, 5);
+  refuseSharedCache(s);
+  if (s.has(6)) s.fail("a cache that is shared with the past (input 6, past_sequence_length) is not supported");
+  if (s.integer("rotary_embedding_dim", 0) != 0) s.fail("attribute 'rotary_embedding_dim' is not supported");
+  attendWithPast(s, projected(s, x, weights, bias, s.integer("num_heads", 0)), f, 4);
+}
+
+// Input x (or weights x) of 8 bits as numbers, by a scale and a zero point of all of it or of each column.
+Term dequantized(NodeSite &s, unsigned input, unsigned scale, unsigned zero) {
+  Term x = s.in(input), by = s.in(scale), z = s.optionalIn(zero);
+  if (!x || !by) return {};
+  auto fits = [&](Term t) { return t.rank() == 0 || (t.rank() == 1 && (t.dim(0).is(1) || t.dim(0) == x.dim(-1))); };
+  if (!fits(by) || (z && (!fits(z) || z.dtype() != x.dtype())))
+    return s.fail("the scale {0} or the zero point {1} does not fit {2}", by.typeText(), z.typeText(), x.typeText());
+  Term y = x.cast(DType::f32);
+  if (z) y = y - z.cast(DType::f32);
+  return (y * by.cast(DType::f32)).cast(by.dtype());
+}
+
+// The same with input and weights of 8 bits.
+void quantizedAttention(NodeSite &s) {
+  Term x = dequantized(s, 0, 3, 6), weights = dequantized(s, 1, 4, 7), bias = s.in(2);
+  if (s.type(3).elements() != Dim(1)) s.fail("the input has one scale, not {0}", s.type(3).str());
+  Form f;
+  f.keyMask = s.optionalIn(5);
+  f.causal = s.flag("unidirectional", false);
+  f.filter = s.real("mask_filter_value", -10000), f.scale = s.real("scale", 0);
+  refuseSharedCache(s);
+  attendWithPast(s, projected(s, x, weights, bias, s.integer("num_heads", 0)), f, 8);
+}
+
+// Tokens of all sequences one after the other, [T, D], without padding: a token sees those of its own sequence, which
+// are between two of the bounds (input 4). Where they stand with padding (input 3) does not matter.
+void packedAttention(NodeSite &s) {
+  Term x = s.in(0), weights = s.in(1), bias = s.in(2), bounds = s.in(4);
+  s.has(3);
+  int64_t heads = s.integer("num_heads", 0);
+  Form f;
+  f.scale = s.real("scale", 0);
+  if (s.failed()) return;
+  if (x.rank() != 2 || bounds.rank() != 1)
+    return void(s.fail("needs tokens [T, D] and bounds [B + 1], has {0} and {1}", x.typeText(), bounds.typeText()));
+  Dim tokens = x.dim(0);
+  Heads h = projected(s, x.reshape({Dim(1), tokens, x.dim(1)}), weights, bias, heads);
+  // The number of its sequence: how many bounds are not behind it.
+  Term isBehind = bounds.cast(DType::i64).reshape({Dim(1), bounds.dim(0)}) <= s.writer().iota({tokens, Dim(1)}, 0);
+  Term sequence = isBehind.cast(DType::i64).reduce("sum", {1}, false);
+  Term isSame =
+      sequence.reshape({Dim(1), Dim(1), tokens, Dim(1)}) == sequence.reshape({Dim(1), Dim(1), Dim(1), tokens});
+  f.bias = zeroOrInf(isSame, DType::f32);
+  Term y = attended(s, h, f);
+  s.out(0, y.reshape({tokens, y.dim(-1)}));
 }
 
 // Part `i` of dim 3 of [B, T, N, parts, d], as heads.
@@ -169,7 +221,7 @@ void multiHeadAttention(NodeSite &s) {
     Dim width = q.dim(-1);
     if (q.rank() != 3 || !k) return void(s.fail("needs queries [B, S, N*d] and keys, has {0}", q.typeText()));
     if (bias && bias.rank() != 1) return void(s.fail("the bias must be a vector, is {0}", bias.typeText()));
-    h.q = headsOf(s, withBias(q, bias, Dim(0), width), heads);
+    h.q = headsFirst(s, withBias(q, bias, Dim(0), width), heads);
     if (isPackedPair) {
       if (v || !k.dim(3).is(2))
         return void(s.fail("packed keys and values must be [B, L, N, 2, d]: {0}", k.typeText()));
@@ -179,8 +231,8 @@ void multiHeadAttention(NodeSite &s) {
     } else if (areHeads) { // the bias of keys and values is in them already
       h.k = k, h.v = v;
     } else {
-      h.k = headsOf(s, withBias(k, bias, width, width), heads);
-      h.v = headsOf(s, withBias(v, bias, width * Dim(2), v.dim(-1)), heads);
+      h.k = headsFirst(s, withBias(k, bias, width, width), heads);
+      h.v = headsFirst(s, withBias(v, bias, width * Dim(2), v.dim(-1)), heads);
     }
   }
   if (pastKey) {
@@ -198,6 +250,8 @@ void multiHeadAttention(NodeSite &s) {
 llvm::ArrayRef<OpEntry> fusedAttentionOperators() {
   static const std::vector<OpEntry> entries = {
       {"com.microsoft", "Attention", 1, attentionMicrosoft},
+      {"com.microsoft", "QAttention", 1, quantizedAttention},
+      {"com.microsoft", "PackedAttention", 1, packedAttention},
       {"com.microsoft", "MultiHeadAttention", 1, multiHeadAttention},
   };
   return entries;

@@ -17,11 +17,9 @@ Term matrixProduct(NodeSite &s, Term a, Term b, bool transA = false, bool transB
 }
 
 // As NumPy's: a vector on the left is a row, on the right a column, and that dim is dropped again.
-void matMul(NodeSite &s) {
-  Term a = s.in(0), b = s.in(1);
-  if (!a || !b) return;
-  if (a.rank() == 0 || b.rank() == 0)
-    return void(s.fail("operands must have dims: {0} and {1}", a.typeText(), b.typeText()));
+Term numpyProduct(NodeSite &s, Term a, Term b) {
+  if (!a || !b) return {};
+  if (a.rank() == 0 || b.rank() == 0) return s.fail("operands must have dims: {0} and {1}", a.typeText(), b.typeText());
   bool row = a.rank() == 1, column = b.rank() == 1;
   if (row) a = a.reshape({Dim(1), a.dim(0)});
   if (column) b = b.reshape({b.dim(0), Dim(1)});
@@ -29,7 +27,31 @@ void matMul(NodeSite &s) {
   Shape shape = y.shape();
   if (column && !shape.empty()) shape.pop_back();
   if (row && !shape.empty()) shape.erase(shape.end() - (column ? 1 : 2));
-  s.out(0, y.reshape(std::move(shape)));
+  return y.reshape(std::move(shape));
+}
+void matMul(NodeSite &s) { s.out(0, numpyProduct(s, s.in(0), s.in(1))); }
+
+// 8-bit numbers without their zero points (input `zero`), in f64. Those of rows of a are [M] or [.., M, 1], those of
+// columns of b are [N] or [.., 1, N].
+Term centred(NodeSite &s, unsigned input, unsigned zero, bool isLeft) {
+  Term x = s.in(input), z = s.optionalIn(zero);
+  if (!x) return {};
+  if (x.dtype() != DType::i8 && x.dtype() != DType::u8)
+    return s.fail("input {0} must be of 8 bits, is {1}", input, x.typeText());
+  if (!z) return x.cast(DType::f64);
+  if (z.dtype() != x.dtype()) return s.fail("the zero point is {0}, the operand {1}", z.typeText(), x.typeText());
+  if (z.rank() == 1 && z.dim(0).is(1)) z = z.reshape({});
+  if (z.rank() == 1 && isLeft) z = z.reshape({z.dim(0), Dim(1)});
+  auto together = ir::broadcastShapes({x.shape(), z.shape()});
+  const unsigned summed = isLeft ? 1 : 2; // the dim of that number from the end has one zero point
+  if ((z.rank() >= summed && !z.dim(-static_cast<int64_t>(summed)).is(1)) || !together || *together != x.shape())
+    return s.fail("the zero points {0} are not those of {1} of {2}", z.typeText(), isLeft ? "rows" : "columns",
+                  x.typeText());
+  return x.cast(DType::f64) - z.cast(DType::f64);
+}
+void matMulInteger(NodeSite &s) {
+  Term a = centred(s, 0, 2, true), b = centred(s, 1, 3, false);
+  s.out(0, castTo(numpyProduct(s, a, b).cast(DType::i64), DType::i32));
 }
 
 Term scaled(Term x, double by) { return by == 1 ? x : x * by; }
@@ -60,13 +82,22 @@ void fusedMatMul(NodeSite &s) {
   s.out(0, scaled(matrixProduct(s, a, b, transA, transB), s.real("alpha", 1)));
 }
 
+void gemmFastGelu(NodeSite &s) {
+  Term y = numpyProduct(s, s.in(0), s.in(1)), bias = s.optionalIn(2);
+  if (bias && (bias.rank() != 1 || bias.dim(0) != y.dim(-1)))
+    return void(s.fail("the bias {0} does not fit {1}", bias.typeText(), y.typeText()));
+  s.out(0, (bias ? y + bias : y).apply("gelu"));
+}
+
 } // namespace
 
 llvm::ArrayRef<OpEntry> linearOperators() {
   static const std::vector<OpEntry> entries = {
       {"", "MatMul", 1, matMul},
       {"", "Gemm", 6, gemm},
+      {"", "MatMulInteger", 10, matMulInteger},
       {"com.microsoft", "FusedMatMul", 1, fusedMatMul},
+      {"com.microsoft", "GemmFastGelu", 1, gemmFastGelu},
   };
   return entries;
 }

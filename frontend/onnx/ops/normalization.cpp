@@ -133,6 +133,43 @@ void groupNormalization(NodeSite &s) {
   s.out(0, y.reshape(x.shape()).cast(x.dtype()));
 }
 
+// com.microsoft: channels last, or in dim 1; with the sum of x, a skip and a bias as a second result.
+void groupNorm(NodeSite &s, bool hasSkip) {
+  Term x = s.in(0), scale = s.in(1), shift = s.in(2);
+  double eps = s.real("epsilon", 1e-5);
+  int64_t groups = s.integer("groups", 0);
+  bool activates = s.flag("activation", false), isLast = s.flag("channels_last", true);
+  if (s.failed()) return;
+  if (x.rank() != 4) return void(s.fail("needs 4 dims, is given {0}", x.typeText()));
+  const unsigned channelDim = isLast ? 3 : 1;
+  const Dim n = x.dim(0), channels = x.dim(channelDim), rest = ir::product(x.shape());
+  auto each = groups > 0 ? channels.divide(Dim(groups)) : std::nullopt;
+  if (!each || each->is(0)) return void(s.fail("{0} channels do not divide into {1} groups", channels.str(), groups));
+  Shape perChannel(4, Dim(1)), perSample = perChannel;
+  perChannel[channelDim] = perSample[channelDim] = channels, perSample[0] = n;
+  Shape own = x.shape();
+  if (hasSkip) {
+    Term skip = s.in(3), bias = s.optionalIn(4);
+    if (!skip) return;
+    if (skip.shape() != own && ir::product(skip.shape()) != n * channels)
+      return void(s.fail("the skip {0} does not fit {1}", skip.typeText(), x.typeText()));
+    x = x + (skip.shape() == own ? skip : skip.reshape(perSample));
+    if (bias) x = x + bias.reshape(perChannel);
+    if (s.wants(1)) s.out(1, x);
+  }
+  Term y = x.cast(wide(x.dtype()));
+  if (isLast) y = y.transpose({0, 3, 1, 2});
+  Shape inOrder = y.shape();
+  auto size = s.failed() ? std::nullopt : rest.divide(n * Dim(groups));
+  if (!size) return;
+  y = normalized(s, y.reshape({n, Dim(groups), *size}), eps).reshape(inOrder);
+  if (isLast) y = y.transpose({0, 2, 3, 1});
+  y = y * scale.cast(y.dtype()).reshape(perChannel) + shift.cast(y.dtype()).reshape(perChannel);
+  s.out(0, (activates ? y.apply("silu") : y).cast(x.dtype()));
+}
+void groupNormMicrosoft(NodeSite &s) { groupNorm(s, false); }
+void skipGroupNorm(NodeSite &s) { groupNorm(s, true); }
+
 void batchNormalization(NodeSite &s) {
   Term x = s.in(0);
   double eps = s.real("epsilon", 1e-5);
@@ -235,6 +272,8 @@ llvm::ArrayRef<OpEntry> normalizationOperators() {
       {"com.microsoft", "SimplifiedLayerNormalization", 1, rmsNormalization},
       {"com.microsoft", "SkipLayerNormalization", 1, skipLayerNormalization},
       {"com.microsoft", "SkipSimplifiedLayerNormalization", 1, skipSimplifiedLayerNormalization},
+      {"com.microsoft", "GroupNorm", 1, groupNormMicrosoft},
+      {"com.microsoft", "SkipGroupNorm", 1, skipGroupNorm},
       {"com.microsoft", "EmbedLayerNormalization", 1, embedLayerNormalization},
   };
   return entries;

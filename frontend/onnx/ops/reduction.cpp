@@ -155,15 +155,47 @@ void reduceLogSumExp(NodeSite &s) { // log(sum(exp(x - max))) + max, where max i
   finish(s, *r, castTo(reduced((x - safe).apply("exp"), "sum", r->axes).apply("log") + safe, dtype));
 }
 
+// Sums of 1, 2, 4, ... neighbours: after step k element i holds the sum of the 2^k up to it. No sum with elements that
+// it does not cover, so that an infinity stays where it is.
+void cumSum(NodeSite &s) {
+  Term x = s.in(0);
+  auto given = s.integers(1, "axis");
+  bool exclusive = s.integer("exclusive", 0) != 0, reverse = s.integer("reverse", 0) != 0;
+  if (!given || given->size() != 1 || !x) return void(s.fail("axis must be one number"));
+  unsigned axis = s.axis(given->front(), x.rank());
+  if (s.failed()) return;
+  if (!x.dim(axis).isConstant())
+    return void(s.fail("along the dim {0} is not supported: its size must be a number", x.dim(axis).str()));
+  int64_t n = x.dim(axis).value();
+  DType dtype = x.dtype();
+  if (x.isFloat()) x = x.cast(wide(dtype));
+  if (reverse) x = x.reversed(axis);
+  auto later = [&](Term t, int64_t by) { // moved by `by` places, with zeros in front
+    Shape before(t.rank(), Dim(0)), after = before;
+    before[axis] = Dim(by);
+    return t.part(axis, Dim(0), Dim(n - by)).apply("pad", {{"before", before}, {"after", after}});
+  };
+  if (exclusive && n > 0) x = later(x, 1);
+  for (int64_t by = 1; by < n; by *= 2) x = x + later(x, by);
+  if (reverse) x = x.reversed(axis);
+  s.out(0, x.cast(dtype));
+}
+
 } // namespace
 
 llvm::ArrayRef<OpEntry> reductionOperators() {
   static const std::vector<OpEntry> entries = {
-      {"", "ReduceSum", 1, reduceSum},       {"", "ReduceMean", 1, reduceMean},
-      {"", "ReduceMax", 1, reduceMax},       {"", "ReduceMin", 1, reduceMin},
-      {"", "ReduceProd", 1, reduceProd},     {"", "ReduceL1", 1, reduceL1},
-      {"", "ReduceL2", 1, reduceL2},         {"", "ReduceSumSquare", 1, reduceSumSquare},
-      {"", "ReduceLogSum", 1, reduceLogSum}, {"", "ReduceLogSumExp", 1, reduceLogSumExp},
+      {"", "ReduceSum", 1, reduceSum},
+      {"", "ReduceMean", 1, reduceMean},
+      {"", "ReduceMax", 1, reduceMax},
+      {"", "ReduceMin", 1, reduceMin},
+      {"", "ReduceProd", 1, reduceProd},
+      {"", "ReduceL1", 1, reduceL1},
+      {"", "ReduceL2", 1, reduceL2},
+      {"", "ReduceSumSquare", 1, reduceSumSquare},
+      {"", "ReduceLogSum", 1, reduceLogSum},
+      {"", "ReduceLogSumExp", 1, reduceLogSumExp},
+      {"", "CumSum", 11, cumSum},
   };
   return entries;
 }

@@ -5,10 +5,28 @@ namespace fusor::onnx {
 
 llvm::ArrayRef<llvm::ArrayRef<OpEntry>> operatorFamilies() {
   static const std::vector<llvm::ArrayRef<OpEntry>> families = {
-      elementwiseOperators(), activationOperators(), castOperators(),          reductionOperators(),
-      movementOperators(),    indexingOperators(),   constantOperators(),      linearOperators(),
-      quantizeOperators(),    attentionOperators(),  normalizationOperators(), fusedAttentionOperators(),
+      elementwiseOperators(),
+      activationOperators(),
+      castOperators(),
+      reductionOperators(),
+      shapeOperators(),
+      partsOperators(),
+      padOperators(),
+      resizeOperators(),
+      movementOperators(),
+      gatherOperators(),
+      scatterOperators(),
+      rankingOperators(),
+      constantOperators(),
+      linearOperators(),
+      einsumOperators(),
+      packedWeightsOperators(),
+      normalizationOperators(),
+      attentionOperators(),
+      fusedAttentionOperators(),
+      groupQueryAttentionOperators(),
       convolutionOperators(),
+      quantizeOperators(),
   };
   return families;
 }
