@@ -86,9 +86,13 @@ private:
     if (!wantsLow && isLow(op.operand(0u)) && !op.site().has("out")) op.setAttr("out", DType::f32);
   }
 
+  // What need not share the operands' dtype, an attention's bias, is f32 there and stays that.
   void narrowOperands(ir::Op &op) {
-    for (unsigned i = 0; i < op.operands().size(); ++i)
-      if (isWide(op.operand(i))) setOperand(op, i, copy(op.operand(i), low_));
+    for (unsigned i = 0; i < op.operands().size(); ++i) {
+      const bool isFree = llvm::is_contained(op.def().untypedOperands, i);
+      if (isFree && isLow(op.operand(i))) setOperand(op, i, copy(op.operand(i), DType::f32));
+      if (!isFree && isWide(op.operand(i))) setOperand(op, i, copy(op.operand(i), low_));
+    }
   }
 
   void setOperand(ir::Op &op, unsigned i, Value value) {
