@@ -1,8 +1,8 @@
 // Dims, shapes, types and symbol ranges: `256*B`, `[B, 256]`, `bf16[B, 256] per tensor`, `B in 1..64`.
 //
 // A dim is checked while it is read: no hostile text overflows the arithmetic on it. Coefficients are bounded, and
-// symbols that may be above 2^16 with them, so later arithmetic on shapes (products, sums of a few) stays within 64 bits; what a
-// shape is at some sizes is bounded where it is evaluated.
+// symbols that may be above 2^16 with them, so later arithmetic on shapes (products, sums of a few) stays within 64
+// bits; what a shape is at some sizes is bounded where it is evaluated.
 #pragma once
 #include "frontend/text/cursor.h"
 #include "ir/graph/graph.h"
