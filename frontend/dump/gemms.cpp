@@ -2,6 +2,7 @@
 #include "frontend/dump/program_files.h"
 #include "ir/ops/flops.h"
 #include "ir/ops/op_def.h"
+#include "passes/fp8/products.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -10,12 +11,6 @@ namespace fusor::frontend {
 using runtime::DescribedLaunch, runtime::DescribedStep, runtime::Description;
 
 namespace {
-
-llvm::StringRef roleOf(const ir::Op &op) {
-  if (op.is("linear_input_grad")) return "input gradient";
-  if (op.is("linear_weight_grad")) return "weight gradient";
-  return "forward";
-}
 
 std::string computeName(const ir::Op &op) {
   ir::DType a = op.operand(0u).dtype(), b = op.operand(1).dtype();
@@ -89,7 +84,7 @@ void addGemms(const DumpedProgram &dumped, const ir::Op &op, unsigned number, ll
   llvm::json::Object entry{{"index", gemms.size()},
                            {"op", op.name()},
                            {"result", result},
-                           {"role", roleOf(op)},
+                           {"role", passes::roleOf(op)},
                            {"layer", layers[number]},
                            {"step", number},
                            {"operands", std::move(operands)},

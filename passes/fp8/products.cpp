@@ -7,13 +7,6 @@ namespace {
 
 using ir::Dim, ir::Op, ir::Value;
 
-llvm::StringRef roleOf(const Op &op) {
-  return op.is("linear")               ? "forward"
-         : op.is("linear_input_grad")  ? "input gradient"
-         : op.is("linear_weight_grad") ? "weight gradient"
-                                       : "activations";
-}
-
 struct Sizes {
   Dim rows, columns, terms;
   std::string str() const { return rows.str() + " x " + columns.str() + " x " + terms.str(); }
@@ -90,6 +83,14 @@ private:
 };
 
 } // namespace
+
+llvm::StringRef roleOf(const Op &product) {
+  if (product.is("linear_input_grad")) return "input gradient";
+  if (product.is("linear_weight_grad")) return "weight gradient";
+  if (!product.is("linear")) return "activations";
+  const auto &gradient = product.attr<std::string>("gradient_of");
+  return gradient == "none" ? "forward" : gradient == "input" ? "input gradient" : "weight gradient";
+}
 
 void recordProducts(const ir::Module &module, PassContext &context) {
   for (const auto &function : module.functions()) Listing(*function, context).record();
