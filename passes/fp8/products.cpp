@@ -35,26 +35,39 @@ bool isInFp8(const Op &op) { return ir::isFp8(op.operand(0u).dtype()) && ir::isF
 
 class Listing {
 public:
-  Listing(const ir::Function &function, PassContext &context) : function_(function), context_(context) {}
+  Listing(const ir::Function &function, PassContext &context)
+      : function_(function), context_(context), sizes_(context.sizes(function.module())) {}
 
   void record() {
     for (const Op &op : function_.block().ops()) {
       if (op.def().lowering != ir::Lowering::contraction) continue;
       Sizes sizes = sizesOf(op);
+      int64_t saved = savedInFp8(op);
       std::string text = (roleOf(op) + ", " + sizes.str() + ", ").str();
       if (isInFp8(op)) {
         text += (ir::name(op.operand(0u).dtype()) + " x " + ir::name(op.operand(1).dtype())).str();
         if (op.is("linear") && op.attr<bool>("fast_accum")) text += ", fast accumulation";
         if (context_.options().target.hasFp8Library()) text += whyOwnKernel(sizes);
-        context_.record(Decision::Kind::taken, "gemm", op, std::move(text));
+        context_.record(Decision::Kind::taken, "gemm", op, std::move(text), saved);
       } else {
         text += (ir::name(op.operand(0u).dtype()) + ": " + whyNot(op)).str();
-        context_.record(Decision::Kind::refused, "gemm", op, std::move(text));
+        context_.record(Decision::Kind::refused, "gemm", op, std::move(text), saved);
       }
     }
   }
 
 private:
+  // What both operands are less than in the precision that FP8 takes the place of.
+  int64_t savedInFp8(const Op &op) const {
+    int64_t saved = 0;
+    for (unsigned i : {0u, 1u}) {
+      ir::DType dtype = op.operand(i).dtype();
+      unsigned bytes = ir::byteSize(ir::isFp8(dtype) ? context_.options().precision : dtype);
+      saved += (bytes - 1) * op.operand(i).type().elements().evaluate(sizes_).value_or(0);
+    }
+    return saved;
+  }
+
   // The product whose gradient `op` is: it has the same weight, or the same x.
   const Op *forwardOf(const Op &op) const {
     if (op.is("linear")) return &op;
@@ -70,16 +83,19 @@ private:
     if (op.is("linear_weight_grad") && recipe && !recipe->wgrad) return "the recipe leaves weight gradients out";
     if (op.is("matmul")) return "multiplies two activations, the recipe covers linear layers";
     if (const Op *forward = forwardOf(op)) {
-      std::string start = ("%" + forward->result().name() + " = ").str();
       for (const Decision &d : context_.decisions())
-        if (d.rule == "fp8" && d.kind == Decision::Kind::refused && llvm::StringRef(d.subject).startswith(start))
+        if (d.rule == "fp8" && d.kind == Decision::Kind::refused && d.op == "linear" &&
+            llvm::is_contained(d.values, forward->result().name()))
           return d.reason;
     }
+    if (ir::DType dtype = op.operand(0u).dtype(); dtype != context_.options().precision && !ir::isFp8(dtype))
+      return ("computes in " + ir::name(dtype) + ", FP8 takes the place of bf16").str();
     return "its operands are not quantised";
   }
 
   const ir::Function &function_;
   PassContext &context_;
+  ir::SymbolValues sizes_; // of decisions
 };
 
 } // namespace
