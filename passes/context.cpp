@@ -1,5 +1,6 @@
 #include "passes/context.h"
 #include "ir/graph/printer.h"
+#include "passes/memory/memory_plan.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -14,8 +15,47 @@ void PassError::log(llvm::raw_ostream &out) const {
 }
 
 llvm::StringRef name(Decision::Kind kind) {
-  static constexpr const char *names[] = {"taken", "refused", "near miss"};
+  static constexpr const char *names[] = {"taken", "refused", "near miss", "fallback"};
   return names[static_cast<unsigned>(kind)];
+}
+
+std::vector<const Decision *> byWorth(llvm::ArrayRef<Decision> decisions) {
+  std::vector<const Decision *> order;
+  for (const Decision &d : decisions) order.push_back(&d);
+  llvm::stable_sort(order, [](const Decision *a, const Decision *b) { return a->bytesSaved > b->bytesSaved; });
+  return order;
+}
+
+// What unnamed ops make or read is a few ops away: a product, its scales, a bias, a cast.
+static constexpr unsigned kMostSteps = 8;
+
+static std::vector<std::string> namesOf(const ir::Op &op) {
+  std::vector<std::string> names;
+  for (ir::Value result : op.results())
+    if (!result.name().empty()) names.push_back(result.name().str());
+  return names;
+}
+
+std::vector<std::string> valuesOf(const ir::Op &op) {
+  const ir::Op *made = &op;
+  for (unsigned step = 0; made && step < kMostSteps; ++step) {
+    if (auto names = namesOf(*made); !names.empty()) return names;
+    const ir::Op *reader = nullptr;
+    for (ir::Value result : made->results())
+      if (!reader && !result.unused()) reader = result.users().front();
+    made = reader;
+  }
+  const ir::Op *maker = &op;
+  for (unsigned step = 0; maker && step < kMostSteps; ++step) {
+    const ir::Op *next = nullptr;
+    for (ir::Value operand : maker->operands()) {
+      if (!operand) continue;
+      if (!operand.name().empty()) return {operand.name().str()};
+      if (!next) next = operand.op();
+    }
+    maker = next;
+  }
+  return {};
 }
 
 bool PassContext::spend(llvm::StringRef rule, const ir::Op *op) {
@@ -32,7 +72,15 @@ bool PassContext::spend(llvm::StringRef rule, const ir::Op *op) {
 void PassContext::record(Decision::Kind kind, llvm::StringRef rule, const ir::Op &op, std::string reason,
                          int64_t bytesSaved) {
   std::string function = op.function() ? op.function()->name().str() : "";
-  record({kind, rule.str(), std::move(function), ir::printOp(op), op.location(), std::move(reason), bytesSaved});
+  record({kind, rule.str(), std::move(function), ir::printOp(op), op.location(), std::move(reason), bytesSaved,
+          valuesOf(op), op.name().str()});
+}
+
+ir::SymbolValues PassContext::sizes(const ir::Module &module) const {
+  ir::SymbolValues sizes = middleOfRanges(module);
+  for (const auto &given : options_.sizes)
+    if (auto it = sizes.find(given.getKey()); it != sizes.end()) it->second = given.getValue();
+  return sizes;
 }
 
 llvm::Expected<ir::Function *> sourceFunction(const ir::Module &module, const PassOptions &options) {

@@ -10,15 +10,27 @@ namespace fusor::passes {
 
 /// One thing a pass did or did not do, for `fusor explain`, fusions.json and gemms.json.
 struct Decision {
-  enum class Kind : uint8_t { taken, refused, nearMiss } kind;
+  /// fallback: no back end has a kernel for it, the run time evaluates it through its reference.
+  enum class Kind : uint8_t { taken, refused, nearMiss, fallback } kind;
   std::string rule;     // "fold-bias", "precision", "fusion"
   std::string function; // where: "train_step"
   std::string subject;  // what: "%y = linear %x, @w : f32[8, 64]", "@w"
   ir::Location location;
-  std::string reason;     // why; for near misses what was missing
-  int64_t bytesSaved = 0; // of memory traffic, 0 where that is not the point
+  std::string reason; // why; for near misses what was missing
+  /// Of memory traffic, or of the arena where the rule is about that; what it would have saved where it is not taken;
+  /// 0 where bytes are not the point. At the sizes of PassContext::sizes.
+  int64_t bytesSaved = 0;
+  /// The values it is about, as modules name them, without % and @: "y". Where what it is about has no name, the named
+  /// value nearest to it.
+  std::vector<std::string> values = {};
+  std::string op = {}; // the op it is about, where it is about one: "linear"
 };
-llvm::StringRef name(Decision::Kind kind); // "taken", "refused", "near miss"
+llvm::StringRef name(Decision::Kind kind); // "taken", "refused", "near miss", "fallback"
+/// What is worth most comes first; what is worth the same in the order in which it was decided.
+std::vector<const Decision *> byWorth(llvm::ArrayRef<Decision> decisions);
+/// The names of an op's results; where none has one, that of the nearest value that is made of them, else of the
+/// nearest that they are made of.
+std::vector<std::string> valuesOf(const ir::Op &op);
 
 /// One thing a pass did, as it stood before.
 struct Rewrite {
@@ -39,9 +51,11 @@ public:
   const std::optional<Rewrite> &lastRewrite() const { return lastRewrite_; }
 
   void record(Decision decision) { decisions_.push_back(std::move(decision)); }
-  /// The same with function, subject and location taken from `op`.
+  /// The same with function, subject, location and values taken from `op`.
   void record(Decision::Kind kind, llvm::StringRef rule, const ir::Op &op, std::string reason, int64_t bytesSaved = 0);
   llvm::ArrayRef<Decision> decisions() const { return decisions_; }
+  /// The sizes at which decisions count bytes: options.sizes, and the middle of the range of every other symbol.
+  ir::SymbolValues sizes(const ir::Module &module) const;
 
 private:
   const PassOptions &options_;

@@ -1,5 +1,6 @@
 // What the user decides about a compilation: one plain struct, filled by the command line or the API.
 #pragma once
+#include "ir/types/dim.h"
 #include "ir/types/dtype.h"
 #include "ir/types/target.h"
 #include "llvm/ADT/StringSet.h"
@@ -68,6 +69,9 @@ struct PassOptions {
   std::optional<int64_t> fuel;
   /// Records near misses of rules for `fusor explain`: costs time.
   bool explain = false;
+  /// The sizes at which decisions say how many bytes they save; any other symbol is in the middle of its range. Nothing
+  /// is decided by them.
+  ir::SymbolValues sizes;
   /// Prints the module after this pass, or after every pass where it is "all".
   std::string printAfter;
 };

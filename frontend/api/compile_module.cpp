@@ -2,6 +2,7 @@
 #include "frontend/dump/dump_folder.h"
 #include "frontend/dump/module_files.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include <algorithm>
 #include <chrono>
 #include <unistd.h>
 
@@ -33,6 +34,17 @@ CompileRequest::CompileRequest(const DeviceSettings &settings) {
   dumpFolder = settings.dumpDir;
 }
 
+// The sizes of decisions where nobody gave others: the program's, and train's batch for what it leaves open.
+static void countBytesAt(CompileRequest &request, const ir::Module &module) {
+  constexpr int64_t kSize = 16;
+  ir::SymbolValues &sizes = request.passes.sizes;
+  for (const auto &[name, range] : module.symbols()) {
+    auto known = request.program.symbols.find(name);
+    sizes.try_emplace(name, known != request.program.symbols.end() ? known->getValue()
+                                                                   : std::clamp(kSize, range.low, range.high));
+  }
+}
+
 llvm::Expected<Compiled> compileModule(std::unique_ptr<ir::Module> module, const ChosenDevice &device,
                                        CompileRequest request) {
   auto start = std::chrono::steady_clock::now();
@@ -42,6 +54,7 @@ llvm::Expected<Compiled> compileModule(std::unique_ptr<ir::Module> module, const
     request.program.memoryLimitBytes = memoryBytes(); // what cannot fit is an error, not a killed process
   request.program.device = device.ordinal;
   request.passes.explain |= !request.dumpFolder.empty(); // near misses are in fusions.json too
+  countBytesAt(request, *module);
   passes::PassContext context(request.passes);
   std::optional<ModuleFiles> files;
   if (!request.dumpFolder.empty()) {

@@ -6,6 +6,17 @@
 #include "llvm/ADT/StringExtras.h"
 
 namespace fusor {
+namespace frontend {
+
+ir::Location toIr(Site s) {
+  constexpr llvm::StringRef kHere = "frontend/builder/builder.cpp";
+  llvm::StringRef file = s.file, root = __FILE__; // both as this build spells its tree
+  if (root.consume_back(kHere)) file.consume_front(root);
+  return {file.str(), s.line, 0};
+}
+
+} // namespace frontend
+
 using frontend::Access;
 using frontend::GraphState;
 using frontend::toIr;
@@ -209,7 +220,10 @@ Error Builder::error() const {
 
 namespace frontend {
 
-void GraphState::fail(Site site, const llvm::Twine &text) { errors.push_back((toIr(site).str() + ": error: " + text).str()); }
+void GraphState::fail(Site site, const llvm::Twine &text) {
+  // With the path as it was compiled: an editor opens it.
+  errors.push_back((ir::Location{site.file, site.line, 0}.str() + ": error: " + text).str());
+}
 
 ir::Shape GraphState::shape(const Shape &shape, Site site) {
   ir::Shape result;

@@ -49,7 +49,8 @@ struct Access {
 
 inline ir::DType toIr(DType t) { return static_cast<ir::DType>(t); }
 inline DType fromIr(ir::DType t) { return static_cast<DType>(t); }
-inline ir::Location toIr(Site s) { return {s.file, s.line, 0}; }
+/// Of Fusor's own files the path in its tree, so that text about a config:NAME is the same wherever it was built.
+ir::Location toIr(Site s);
 
 /// Any op, given the graph: what Builder::ops and the free functions call.
 std::vector<Value> applyOp(const std::shared_ptr<GraphState> &graph, llvm::StringRef op, llvm::ArrayRef<Value> operands,

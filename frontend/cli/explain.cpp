@@ -1,8 +1,12 @@
-// fusor explain: what each pass decided, and why.
+// fusor explain: what each pass decided, and why; what is worth most comes first.
 #include "frontend/api/compile_module.h"
 #include "frontend/cli/load_module.h"
 #include "frontend/cli/verbs.h"
+#include "frontend/dump/module_files.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include <map>
+#include <set>
 
 namespace fusor::frontend::cli {
 namespace {
@@ -29,26 +33,55 @@ llvm::Error explainAlgorithms(Console &console, runtime::Program &program, const
   return llvm::Error::success();
 }
 
+/// "--rule lift" is about "lift-gelu" too.
+bool isAskedFor(llvm::StringRef asked, llvm::StringRef rule) {
+  return asked.empty() || (rule.consume_front(asked) && (rule.empty() || rule.startswith("-")));
+}
+
+/// What it saves, or would: refused and fallback were not done.
+std::string worthText(const passes::Decision &d) {
+  if (d.bytesSaved <= 0) return "";
+  return (d.kind == passes::Decision::Kind::taken ? "; saves " : "; would save ") + bytesText(d.bytesSaved);
+}
+
+void explainDecisions(Console &console, llvm::ArrayRef<passes::Decision> decisions, const std::string &rule) {
+  std::set<std::string> others;
+  bool found = false;
+  for (const passes::Decision *d : passes::byWorth(decisions)) {
+    others.insert(d->rule);
+    if (!isAskedFor(rule, d->rule)) continue;
+    found = true;
+    console.object(decisionJson(*d));
+    console.result(llvm::formatv("{0,-9} {1}: {2}{3}\n          @{4}: {5}{6}", passes::name(d->kind), d->rule,
+                                 d->reason, worthText(*d), d->function, d->subject,
+                                 d->location.known() ? "   (" + d->location.str() + ")" : "")
+                       .str());
+  }
+  if (!rule.empty() && !found)
+    console.result("no decision of rule '" + rule + "' here" +
+                   (others.empty() ? "" : "; there are some of " + llvm::join(others, ", ")));
+}
+
 llvm::Error explainModule(Console &console, const CommonOptions &common, const ExplainOptions &options) {
   auto loaded = loadModule(options);
   if (!loaded) return loaded.takeError();
   auto passOpts = passOptions(common, options, *loaded->module, [&](const std::string &text) { console.note(text); });
   if (!passOpts) return passOpts.takeError();
   passOpts->explain = true;
-  // Where a library multiplies, its algorithms are a program's: --dim leaves sizes open, they are train's batch then.
+  constexpr int64_t kSize = 16; // of what --dim leaves open: train's batch
+  auto symbols = parseDims(options.dims, *loaded->module);
+  if (!symbols) return symbols.takeError();
+  const std::string sizes = fillDims(*symbols, *loaded->module, kSize);
+  passOpts->sizes = *symbols;
+  // Where a library multiplies, its algorithms are a program's.
   bool compiles = common.device != "auto" && passOpts->target.kind == ir::DeviceKind::cuda &&
                   passOpts->target.hasCublasLt && (options.rule.empty() || options.rule == "gemm");
-  constexpr int64_t kSize = 16;
   Compiled compiled;
-  ir::SymbolValues symbols;
   std::string where;
   if (compiles) {
     auto device = chooseDevice(common.device, deviceSettings(common).tier);
     if (!device) return device.takeError();
-    auto given = parseDims(options.dims, *loaded->module);
-    if (!given) return given.takeError();
-    symbols = *given;
-    where = device->name + " with" + fillDims(symbols, *loaded->module, kSize);
+    where = device->name + " with" + sizes;
     CompileRequest request(deviceSettings(common));
     request.pipeline = loaded->pipeline, request.passes = *passOpts;
     auto made = compileModule(std::move(loaded->module), *device, std::move(request));
@@ -60,31 +93,14 @@ llvm::Error explainModule(Console &console, const CommonOptions &common, const E
     compiled.decisions = context.decisions().vec();
   }
 
-  std::map<std::string, int> counts;
-  bool found = false;
-  for (const passes::Decision &d : compiled.decisions) {
-    ++counts[passes::name(d.kind).str()];
-    if (!options.rule.empty() && d.rule != options.rule) continue;
-    found = true;
-    console.object({{"kind", passes::name(d.kind)},
-                    {"rule", d.rule},
-                    {"function", d.function},
-                    {"subject", d.subject},
-                    {"location", d.location.str()},
-                    {"reason", d.reason},
-                    {"bytes_saved", d.bytesSaved}});
-    std::string saved = d.bytesSaved > 0 ? "; saves " + bytesText(d.bytesSaved) : "";
-    console.result(llvm::formatv("{0,-9} {1}: {2}{3}\n          @{4}: {5}{6}", passes::name(d.kind), d.rule, d.reason,
-                                 saved, d.function, d.subject,
-                                 d.location.known() ? "   (" + d.location.str() + ")" : "")
-                       .str());
-  }
-  if (!options.rule.empty() && !found) console.result("no decision of rule '" + options.rule + "' here");
+  explainDecisions(console, compiled.decisions, options.rule);
   if (compiles)
-    if (auto error = explainAlgorithms(console, *compiled.program, symbols, where)) return error;
+    if (auto error = explainAlgorithms(console, *compiled.program, *symbols, where)) return error;
+  std::map<std::string, int> counts;
+  for (const passes::Decision &d : compiled.decisions) ++counts[passes::name(d.kind).str()];
   std::string summary;
   for (auto &[kind, count] : counts) summary += (summary.empty() ? "" : ", ") + std::to_string(count) + " " + kind;
-  console.say("decisions: " + (summary.empty() ? "none" : summary));
+  console.say("decisions: " + (summary.empty() ? "none" : summary) + (sizes.empty() ? "" : "; bytes at" + sizes));
   return llvm::Error::success();
 }
 

@@ -35,7 +35,10 @@ std::map<std::string, unsigned> bigOps(const ir::Function &function) {
 struct LiftReport {
   std::map<std::string, unsigned> bigOps;
   std::map<std::string, unsigned> lifted;
-  std::vector<passes::Decision> refused;
+  struct Refused {
+    std::string why, subject; // "gelu: tanh of ..."
+  };
+  std::vector<Refused> refused;
 };
 
 llvm::Expected<LiftReport> liftedOf(ir::Module &module) {
@@ -46,11 +49,12 @@ llvm::Expected<LiftReport> liftedOf(ir::Module &module) {
   LiftReport report;
   report.bigOps = bigOps(*module.function("forward"));
   for (const passes::Decision &d : context.decisions()) {
-    if (d.rule != "lift") continue;
+    llvm::StringRef family = d.rule;
+    if (!family.consume_front("lift-")) continue;
     if (d.kind == passes::Decision::Kind::taken)
       ++report.lifted[d.reason];
     else
-      report.refused.push_back(d);
+      report.refused.push_back({(family + ": " + d.reason).str(), d.subject});
   }
   return report;
 }
@@ -98,9 +102,9 @@ llvm::Error importAndPrint(Console &console, const ImportOptions &options) {
   llvm::json::Object big;
   for (const auto &[name, count] : lifts->bigOps) big[name] = count;
   console.say("big ops   " + (lifts->bigOps.empty() ? "none" : counted(lifts->bigOps)));
-  for (const passes::Decision &d : lifts->refused) {
-    console.say("refused   " + d.reason + "\n          at " + d.subject);
-    refused.push_back(d.reason);
+  for (const LiftReport::Refused &r : lifts->refused) {
+    console.say("refused   " + r.why + "\n          at " + r.subject);
+    refused.push_back(r.why);
   }
   console.object({{"file", options.file},
                   {"ir_version", imported->irVersion},

@@ -2,6 +2,7 @@
 #include "frontend/dump/program_files.h"
 #include "ir/ops/flops.h"
 #include "ir/ops/op_def.h"
+#include "passes/fp8/products.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -11,31 +12,19 @@ using runtime::DescribedLaunch, runtime::DescribedStep, runtime::Description;
 
 namespace {
 
-llvm::StringRef roleOf(const ir::Op &op) {
-  if (op.is("linear_input_grad")) return "input gradient";
-  if (op.is("linear_weight_grad")) return "weight gradient";
-  return "forward";
-}
-
 std::string computeName(const ir::Op &op) {
   ir::DType a = op.operand(0u).dtype(), b = op.operand(1).dtype();
   return a == b && !ir::isFp8(a) ? ir::name(a).str() : llvm::formatv("{0} x {1}", ir::name(a), ir::name(b)).str();
 }
 
-// "%logits = linear %ln_f, ..." is about `%logits = linear`, whatever number the printer gave to a second %logits.
-bool isAbout(llvm::StringRef subject, const ir::Op &op) {
-  llvm::StringRef result = op.result().name();
-  if (result.empty() || !subject.consume_front("%") || !subject.consume_front(result)) return false;
-  auto [number, rest] = subject.split(" = ");
-  bool isSame = number.empty() || (number.consume_front(".") && llvm::all_of(number, llvm::isDigit));
-  return isSame && (rest.startswith((op.name() + " ").str()) || rest == op.name());
+bool isAbout(const passes::Decision &d, const ir::Op &op) {
+  return d.op == op.name() && llvm::is_contained(d.values, op.result().name());
 }
 
 std::string whyNotFp8(const DumpedProgram &dumped, const ir::Op &op) {
   if (dumped.precision != "fp8") return "the run's precision is " + dumped.precision + ", --precision fp8 asks for it";
   for (const passes::Decision &d : dumped.decisions) {
-    if (d.kind != passes::Decision::Kind::refused || (d.rule != "gemm" && d.rule != "fp8") || !isAbout(d.subject, op))
-      continue;
+    if (d.kind != passes::Decision::Kind::refused || (d.rule != "gemm" && d.rule != "fp8") || !isAbout(d, op)) continue;
     llvm::StringRef reason = d.reason;
     if (d.rule == "gemm" && reason.contains(": ")) reason = reason.split(": ").second; // sizes and types stand first
     return reason.str();
@@ -89,7 +78,7 @@ void addGemms(const DumpedProgram &dumped, const ir::Op &op, unsigned number, ll
   llvm::json::Object entry{{"index", gemms.size()},
                            {"op", op.name()},
                            {"result", result},
-                           {"role", roleOf(op)},
+                           {"role", passes::roleOf(op)},
                            {"layer", layers[number]},
                            {"step", number},
                            {"operands", std::move(operands)},

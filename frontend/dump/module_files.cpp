@@ -74,19 +74,22 @@ llvm::Error ModuleFiles::finish() {
   return writeInto(folder_, "modules/index.json", llvm::formatv("{0:2}\n", llvm::json::Value(std::move(index_))).str());
 }
 
+llvm::json::Object decisionJson(const passes::Decision &d) {
+  llvm::json::Object object{{"kind", passes::name(d.kind)},
+                            {"rule", d.rule},
+                            {"function", d.function},
+                            {"subject", d.subject},
+                            {"reason", d.reason},
+                            {"location", d.location.str()},
+                            {"values", llvm::json::Array(d.values)},
+                            {"bytes_saved", d.bytesSaved}};
+  if (!d.op.empty()) object["op"] = d.op;
+  return object;
+}
+
 std::string decisionsJson(llvm::ArrayRef<passes::Decision> decisions) {
-  std::vector<const passes::Decision *> order;
-  for (const passes::Decision &d : decisions) order.push_back(&d);
-  llvm::stable_sort(order, [](const auto *a, const auto *b) { return a->bytesSaved > b->bytesSaved; });
   llvm::json::Array array;
-  for (const passes::Decision *d : order)
-    array.push_back(llvm::json::Object{{"kind", passes::name(d->kind)},
-                                       {"rule", d->rule},
-                                       {"function", d->function},
-                                       {"subject", d->subject},
-                                       {"location", d->location.str()},
-                                       {"reason", d->reason},
-                                       {"bytes_saved", d->bytesSaved}});
+  for (const passes::Decision *d : passes::byWorth(decisions)) array.push_back(decisionJson(*d));
   return llvm::formatv("{0:2}\n", llvm::json::Value(std::move(array))).str();
 }
 

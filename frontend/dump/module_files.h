@@ -24,6 +24,7 @@ private:
 };
 
 /// fusions.json: the largest savings first, else in the order they were decided.
+llvm::json::Object decisionJson(const passes::Decision &decision);
 std::string decisionsJson(llvm::ArrayRef<passes::Decision> decisions);
 
 } // namespace fusor::frontend

@@ -52,8 +52,8 @@ llvm::Expected<std::vector<ir::RefTensor>> referenceOf(const ReplayCase &given) 
 
 double allowedFor(const ReplayCase &given, unsigned number, const ir::RefTensor &reference) {
   auto returns = given.function().returns();
-  return runtime::allowedDifference(reference,
-                                    runtime::bodyTolerance(given.function().block(), returns[number].value.dtype()));
+  return runtime::allowedDifference(
+      reference, runtime::bodyTolerance(given.function().block(), returns[number].value.dtype(), given.symbols));
 }
 
 std::string indexText(int64_t number, llvm::ArrayRef<int64_t> shape) {

@@ -130,28 +130,6 @@ llvm::Error checkFormat(const llvm::json::Object &run, const std::string &path) 
   return llvm::Error::success();
 }
 
-/// The text with each symbol's range ending at its value in the run. An importer's ranges may give shapes more elements
-/// than text may have (parser.h); the run's sizes do not.
-std::string withSizesOfRun(StringRef text, const llvm::json::Object *symbols) {
-  std::string result;
-  while (!text.empty()) {
-    auto [line, rest] = text.split('\n');
-    text = rest;
-    StringRef declared = line;
-    if (declared.consume_front("dim ") && symbols) {
-      auto [name, range] = declared.split(" in ");
-      int64_t low = 0;
-      auto value = symbols->getInteger(name.trim());
-      if (value && !range.split("..").first.trim().getAsInteger(10, low)) {
-        result += llvm::formatv("dim {0} in {1}..{2}\n", name, low, std::max(low, *value));
-        continue;
-      }
-    }
-    result += (line + "\n").str();
-  }
-  return result;
-}
-
 llvm::Expected<std::vector<DumpedKernel>> kernelsOf(const std::string &path) {
   auto names = entriesOf(path, /*folders=*/true);
   if (!names) return names.takeError();
@@ -225,7 +203,7 @@ llvm::Expected<std::unique_ptr<ir::Module>> readModule(const DumpFiles &folder, 
   if (!text) return text.takeError();
   if (!*text)
     return inputError("{0}: named in modules/index.json, and not there; write the dump again with --dump", path);
-  return parseModule(withSizesOfRun(**text, folder.run.getObject("symbols")), path);
+  return parseModule(**text, path);
 }
 
 } // namespace fusor::frontend

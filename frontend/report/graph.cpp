@@ -1,4 +1,5 @@
 #include "frontend/report/graph.h"
+#include "ir/graph/layer_name.h"
 #include "ir/graph/printer.h"
 #include "ir/ops/op_def.h"
 #include "llvm/ADT/StringExtras.h"
@@ -28,13 +29,13 @@ std::string layerOfOp(const ir::Op &op) {
   std::map<std::string, unsigned> made, read;
   auto vote = [&](const ir::Op &part) {
     for (ir::Value result : part.results())
-      if (saysSomething(result.name())) ++made[frontend::layerOf(result.name())];
+      if (saysSomething(result.name())) ++made[ir::layerOfName(result.name()).str()];
   };
   vote(op);
   if (op.body())
     for (const ir::Op &part : op.body()->ops()) vote(part);
   for (ir::Value operand : op.operands())
-    if (operand && operand.isPersistent()) ++read[frontend::layerOf(operand.name())];
+    if (operand && operand.isPersistent()) ++read[ir::layerOfName(operand.name()).str()];
   for (auto *votes : {&made, &read}) {
     if (votes == &read && !made.empty()) break;
     if (votes->size() > 3) return ""; // a multi-tensor fusion of every layer is of none
@@ -185,15 +186,6 @@ void inheritLayers(std::vector<GraphNode> &nodes) {
 StringRef name(Phase phase) {
   constexpr StringRef names[] = {"forward", "backward", "optimizer"};
   return names[static_cast<size_t>(phase)];
-}
-
-std::string layerOf(StringRef name) {
-  llvm::SmallVector<StringRef, 8> parts;
-  StringRef(name).split(parts, '.');
-  for (size_t i = 1; i < parts.size(); ++i)
-    if (isNumber(parts[i]) && !parts[i - 1].empty() && !isNumber(parts[i - 1]) && i + 1 < parts.size())
-      return (parts[i - 1] + "." + parts[i]).str();
-  return "";
 }
 
 std::vector<GraphNode> graphOf(const ir::Function &function) {

@@ -36,8 +36,4 @@ struct GraphNode {
 /// The function's arguments that somebody reads, then its ops but `return`, in order.
 std::vector<GraphNode> graphOf(const ir::Function &function);
 
-/// The layer a name belongs to: up to its first part that is a number, without what stands before the part in front of
-/// it: "d.blocks.0.fc1" and "adamw.m.blocks.0.fc1.weight" are of "blocks.0". Empty where no part is a number.
-std::string layerOf(llvm::StringRef name);
-
 } // namespace fusor::frontend

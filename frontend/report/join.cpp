@@ -2,6 +2,7 @@
 #include "frontend/api/errors.h"
 #include "frontend/report/graph.h"
 #include "frontend/report/sections.h"
+#include "ir/graph/names.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -192,7 +193,8 @@ Array decisionsJson(const DumpFiles &folder, const Drawn &before, const Drawn &a
     Object to = picked(from, {"kind", "rule", "function", "subject", "location", "reason"}, {"bytes_saved"});
     std::set<int> old, now;
     StringRef function = from.getString("function").getValueOr("");
-    for (const std::string &name : namesMadeBy(from.getString("subject").getValueOr(""))) {
+    for (const std::string &value : stringsOf(from, "values")) {
+      const std::string name = ir::spelled('%', value).substr(1); // as nodes have it
       if (auto it = before.byResult.find(name); it != before.byResult.end()) old.insert(static_cast<int>(it->second));
       if (int node = after.find(name); node >= 0) now.insert(node);
     }
@@ -206,24 +208,6 @@ Array decisionsJson(const DumpFiles &folder, const Drawn &before, const Drawn &a
 }
 
 } // namespace
-
-std::vector<std::string> namesMadeBy(StringRef subject) {
-  std::vector<std::string> names;
-  while (!subject.empty()) {
-    auto [part, rest] = subject.split(" with ");
-    subject = rest;
-    auto [made, op] = part.split(" = ");
-    if (op.empty() && !part.contains(" = ")) made = part; // a name alone
-    llvm::SmallVector<StringRef, 4> results;
-    made.split(results, ',');
-    for (StringRef result : results) {
-      result = result.trim();
-      if (!result.consume_front("%") && !result.consume_front("@")) continue;
-      if (!result.empty() && !llvm::isDigit(result[0]) && !result.contains(' ')) names.push_back(result.str());
-    }
-  }
-  return names;
-}
 
 llvm::Expected<Object> pageData(const DumpFiles &folder) {
   ModulePair files = modulesOf(folder);

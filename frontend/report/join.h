@@ -15,8 +15,4 @@ namespace fusor::frontend {
 ///  "has": [files of the schema that the folder has]}
 llvm::Expected<llvm::json::Object> pageData(const DumpFiles &folder);
 
-/// The names that a printed op or a decision's subject makes: "%a, %b = add ..." gives a and b, "X with Y" those of
-/// both. Numbers, which name nothing across modules, are left out.
-std::vector<std::string> namesMadeBy(llvm::StringRef subject);
-
 } // namespace fusor::frontend

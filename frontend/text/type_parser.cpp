@@ -8,7 +8,13 @@ namespace fusor::frontend {
 namespace {
 
 constexpr int64_t kLargestSymbol = int64_t(1) << 40;
-constexpr unsigned kMostFactors = 8, kMostTerms = 32; // of a dim's polynomial
+// Of a dim's polynomial: what an import makes of a shape of 16 symbolic sizes must be read back.
+constexpr unsigned kMostFactors = 32, kMostTerms = 64;
+// What symbols are bounded for is arithmetic on coefficients. Up to this, the largest size of an ONNX model, one counts
+// as 1: several are multiplied there.
+constexpr int64_t kFreeSymbol = int64_t(1) << 16;
+
+int64_t magnitudeOf(const ir::SymbolRange &range) { return range.high <= kFreeSymbol ? 1 : range.high; }
 
 std::vector<std::string> symbolNames(const ir::Module &module) {
   std::vector<std::string> names;
@@ -49,7 +55,7 @@ std::optional<TypeParser::Factor> TypeParser::factor() {
                        : llvm::formatv("add a line such as 'dim {0} in 1..64' at the top", token.text).str();
     return std::nullopt;
   }
-  return Factor{ir::Dim::symbol(token.text), static_cast<double>(std::max<int64_t>(1, it->second.high))};
+  return Factor{ir::Dim::symbol(token.text), static_cast<double>(magnitudeOf(it->second))};
 }
 
 std::optional<TypeParser::Factor> TypeParser::term() {
@@ -117,7 +123,8 @@ std::optional<ir::Shape> TypeParser::shape() {
 bool TypeParser::isTooLarge(const ir::TensorType &type) const {
   ir::SymbolValues largest;
   for (const ir::Dim &dim : type.shape)
-    dim.forEachSymbol([&](llvm::StringRef symbol) { largest[symbol] = module_.symbols().lookup(symbol.str()).high; });
+    dim.forEachSymbol(
+        [&](llvm::StringRef symbol) { largest[symbol] = magnitudeOf(module_.symbols().lookup(symbol.str())); });
   double elements = 1;
   for (const ir::Dim &dim : type.shape)
     elements *= std::max(1.0, std::fabs(static_cast<double>(dim.evaluate(largest).value_or(1))));

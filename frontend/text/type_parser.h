@@ -1,7 +1,8 @@
 // Dims, shapes, types and symbol ranges: `256*B`, `[B, 256]`, `bf16[B, 256] per tensor`, `B in 1..64`.
 //
-// A dim is checked while it is read: no hostile text overflows the arithmetic on it. Sizes are bounded at the largest
-// values of the symbols, so later arithmetic on shapes (products, sums of a few) stays within 64 bits.
+// A dim is checked while it is read: no hostile text overflows the arithmetic on it. Coefficients are bounded, and
+// symbols that may be above 2^16 with them, so later arithmetic on shapes (products, sums of a few) stays within 64
+// bits; what a shape is at some sizes is bounded where it is evaluated.
 #pragma once
 #include "frontend/text/cursor.h"
 #include "ir/graph/graph.h"
@@ -10,8 +11,7 @@ namespace fusor::frontend {
 
 /// No tensor without symbols has more elements than this (2^48).
 inline constexpr double kMostElements = 281474976710656.0;
-/// Of a type when its symbols are as large as they may be: [B, H, S, P+S] of symbols up to 65536. 8 bytes each are below
-/// 2^63.
+/// Of a type with symbols: those up to 2^16 as 1, larger ones at their largest value.
 inline constexpr double kMostInRange = 288230376151711744.0;
 /// No tensor has more dims.
 inline constexpr unsigned kMostDims = 16;

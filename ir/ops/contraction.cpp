@@ -226,6 +226,9 @@ llvm::ArrayRef<OpDef> contractionOps() {
           .flag("fast_accum", false)
           .note(
               "of FP8 operands: a library may keep fewer bits of the sum, as Transformer Engine does in forward passes")
+          .word("gradient_of", {"none", "input", "weight"})
+          .note(
+              "in a backward pass: what of a linear layer it is the gradient of, where operands were transposed for it")
           .lowering(Lowering::contraction)
           .precision(PrecisionClass::low)
           .infer(inferLinear)

@@ -2,6 +2,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
 #include <algorithm>
 #include <cassert>
 
@@ -84,16 +85,28 @@ std::optional<Dim> Dim::divide(const Dim &other) const {
   return result;
 }
 
+// No tensor is as large. Four symbols of an ONNX model at the middle of their ranges are 2^60 together, and sums of
+// such sizes must stay within 64 bits.
+static constexpr int64_t kLargestValue = int64_t(1) << 48;
+
+static int64_t bounded(int64_t value) { return std::clamp(value, -kLargestValue, kLargestValue); }
+static int64_t boundedProduct(int64_t a, int64_t b) {
+  int64_t product = 0;
+  if (!llvm::MulOverflow(a, b, product)) return bounded(product);
+  return (a < 0) == (b < 0) ? kLargestValue : -kLargestValue;
+}
+
 std::optional<int64_t> Dim::evaluate(const SymbolValues &symbols) const {
+  if (isConstant()) return value();
   int64_t total = 0;
   for (const Term &term : terms_) {
     int64_t value = term.coefficient;
     for (const std::string &symbol : term.symbols) {
       auto it = symbols.find(symbol);
       if (it == symbols.end()) return std::nullopt;
-      value *= it->second;
+      value = boundedProduct(value, it->second);
     }
-    total += value;
+    total = bounded(total + bounded(value));
   }
   return total;
 }

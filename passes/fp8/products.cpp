@@ -7,13 +7,6 @@ namespace {
 
 using ir::Dim, ir::Op, ir::Value;
 
-llvm::StringRef roleOf(const Op &op) {
-  return op.is("linear")               ? "forward"
-         : op.is("linear_input_grad")  ? "input gradient"
-         : op.is("linear_weight_grad") ? "weight gradient"
-                                       : "activations";
-}
-
 struct Sizes {
   Dim rows, columns, terms;
   std::string str() const { return rows.str() + " x " + columns.str() + " x " + terms.str(); }
@@ -42,26 +35,39 @@ bool isInFp8(const Op &op) { return ir::isFp8(op.operand(0u).dtype()) && ir::isF
 
 class Listing {
 public:
-  Listing(const ir::Function &function, PassContext &context) : function_(function), context_(context) {}
+  Listing(const ir::Function &function, PassContext &context)
+      : function_(function), context_(context), sizes_(context.sizes(function.module())) {}
 
   void record() {
     for (const Op &op : function_.block().ops()) {
       if (op.def().lowering != ir::Lowering::contraction) continue;
       Sizes sizes = sizesOf(op);
+      int64_t saved = savedInFp8(op);
       std::string text = (roleOf(op) + ", " + sizes.str() + ", ").str();
       if (isInFp8(op)) {
         text += (ir::name(op.operand(0u).dtype()) + " x " + ir::name(op.operand(1).dtype())).str();
         if (op.is("linear") && op.attr<bool>("fast_accum")) text += ", fast accumulation";
         if (context_.options().target.hasFp8Library()) text += whyOwnKernel(sizes);
-        context_.record(Decision::Kind::taken, "gemm", op, std::move(text));
+        context_.record(Decision::Kind::taken, "gemm", op, std::move(text), saved);
       } else {
         text += (ir::name(op.operand(0u).dtype()) + ": " + whyNot(op)).str();
-        context_.record(Decision::Kind::refused, "gemm", op, std::move(text));
+        context_.record(Decision::Kind::refused, "gemm", op, std::move(text), saved);
       }
     }
   }
 
 private:
+  // What both operands are less than in the precision that FP8 takes the place of.
+  int64_t savedInFp8(const Op &op) const {
+    int64_t saved = 0;
+    for (unsigned i : {0u, 1u}) {
+      ir::DType dtype = op.operand(i).dtype();
+      unsigned bytes = ir::byteSize(ir::isFp8(dtype) ? context_.options().precision : dtype);
+      saved += (bytes - 1) * op.operand(i).type().elements().evaluate(sizes_).value_or(0);
+    }
+    return saved;
+  }
+
   // The product whose gradient `op` is: it has the same weight, or the same x.
   const Op *forwardOf(const Op &op) const {
     if (op.is("linear")) return &op;
@@ -77,19 +83,30 @@ private:
     if (op.is("linear_weight_grad") && recipe && !recipe->wgrad) return "the recipe leaves weight gradients out";
     if (op.is("matmul")) return "multiplies two activations, the recipe covers linear layers";
     if (const Op *forward = forwardOf(op)) {
-      std::string start = ("%" + forward->result().name() + " = ").str();
       for (const Decision &d : context_.decisions())
-        if (d.rule == "fp8" && d.kind == Decision::Kind::refused && llvm::StringRef(d.subject).startswith(start))
+        if (d.rule == "fp8" && d.kind == Decision::Kind::refused && d.op == "linear" &&
+            llvm::is_contained(d.values, forward->result().name()))
           return d.reason;
     }
+    if (ir::DType dtype = op.operand(0u).dtype(); dtype != context_.options().precision && !ir::isFp8(dtype))
+      return ("computes in " + ir::name(dtype) + ", FP8 takes the place of bf16").str();
     return "its operands are not quantised";
   }
 
   const ir::Function &function_;
   PassContext &context_;
+  ir::SymbolValues sizes_; // of decisions
 };
 
 } // namespace
+
+llvm::StringRef roleOf(const Op &product) {
+  if (product.is("linear_input_grad")) return "input gradient";
+  if (product.is("linear_weight_grad")) return "weight gradient";
+  if (!product.is("linear")) return "activations";
+  const auto &gradient = product.attr<std::string>("gradient_of");
+  return gradient == "none" ? "forward" : gradient == "input" ? "input gradient" : "weight gradient";
+}
 
 void recordProducts(const ir::Module &module, PassContext &context) {
   for (const auto &function : module.functions()) Listing(*function, context).record();

@@ -8,6 +8,10 @@
 
 namespace fusor::passes {
 
+/// "forward", "input gradient", "weight gradient" of a linear layer, in the form that gradient rules write and in that
+/// of fp8-tn; "activations" of any other product.
+llvm::StringRef roleOf(const ir::Op &product);
+
 /// Records one decision a product, of all functions, while gradients have their own ops: before fp8-tn.
 void recordProducts(const ir::Module &module, PassContext &context);
 

@@ -26,7 +26,9 @@ public:
       if (ofWeight) a = transposed(a);
       ir::Builder builder(*op);
       builder.setLocation(op->location());
-      Value product = builder.op("linear", {a, b}, op->attrs());
+      ir::Attrs attrs = op->attrs();
+      attrs.set("gradient_of", std::string(ofWeight ? "weight" : "input"));
+      Value product = builder.op("linear", {a, b}, attrs);
       product.setName(op->result().name());
       op->result().replaceAllUsesWith(product);
       op->erase();

@@ -1,10 +1,10 @@
 // FP8 products as tensor cores of sm_89 and sm_90 have them: both operands contiguous along the sum ("TN").
 //
-//   %dx = linear_input_grad %dy, @w.fp8 {out = f32}      %dx = linear %dy, @w.fp8.t {out = f32}
+//   %dx = linear_input_grad %dy, @w.fp8 {out = f32}      %dx = linear %dy, @w.fp8.t {gradient_of = input, out = f32}
 //                                                   =>
 //   %dw = linear_weight_grad %dy, %x {out = f32}         %dy.t = transpose (reshape %dy {shape = [B*T, N]})  : [N, B*T]
 //                                                        %x.t = transpose (reshape %x {shape = [B*T, K]})    : [K, B*T]
-//                                                        %dw = linear %dy.t, %x.t {out = f32}
+//                                                        %dw = linear %dy.t, %x.t {gradient_of = weight, out = f32}
 //
 // `derived @w.fp8.t = transpose @w.fp8` is written by whoever writes @w.fp8, from what it writes: a weight is quantised
 // once. The transposes of activations and gradients stand right behind what they transpose, so that the kernel that

@@ -38,6 +38,7 @@ public:
     return llvm::any_of(users_, [](const User &u) { return u.op->is("linear") && u.op->operand(1) == u.value; });
   }
   const ir::Op &firstUser() const { return *users_.front().op; }
+  int64_t bytesRead() const { return param_.type.elements().value() * ir::byteSize(users_.front().value.dtype()); }
 
   std::string whyNot() const {
     for (const Persistent *copy : copies_) {
@@ -130,12 +131,16 @@ llvm::Expected<bool> fp8Weights(ir::Module &module, PassContext &context) {
   for (Persistent *param : params) {
     Weight weight(module, *param);
     if (!weight.isOfLinear()) continue;
+    // What a run reads of it now, in the precision of its product, and would in FP8.
+    const int64_t saved = weight.bytesRead() - param->type.elements().value();
     if (std::string why = weight.whyNot(); !why.empty()) {
-      context.record(Decision::Kind::refused, "fp8-weights", weight.firstUser(), "'" + param->name + "': " + why);
+      context.record(Decision::Kind::refused, "fp8-weights", weight.firstUser(), "'" + param->name + "': " + why,
+                     saved);
       continue;
     }
     if (!context.spend("fp8-weights")) continue;
-    context.record(Decision::Kind::taken, "fp8-weights", weight.firstUser(), "'" + param->name + "' is kept in E4M3");
+    context.record(Decision::Kind::taken, "fp8-weights", weight.firstUser(), "'" + param->name + "' is kept in E4M3",
+                   saved);
     weight.keepInFp8();
     changed = true;
   }

@@ -52,8 +52,6 @@ std::optional<unsigned> ClusterGraph::clusterOf(const Op *op) const {
 
 Op *ClusterGraph::producer(Value value) { return source(value).op(); }
 
-int64_t ClusterGraph::bytes(Value value) const { return byteSize(value.type(), symbols_).value_or(0); }
-
 Border ClusterGraph::border(llvm::ArrayRef<Op *> ops) const {
   llvm::SmallPtrSet<Op *, 32> inside(ops.begin(), ops.end());
   llvm::SmallVector<Op *, 16> work(ops.begin(), ops.end());
@@ -115,8 +113,9 @@ llvm::SmallSetVector<unsigned, 8> ClusterGraph::neighbours(unsigned id) const {
   return result;
 }
 
-int64_t ClusterGraph::savedBytes(unsigned a, unsigned b) const {
+int64_t ClusterGraph::savedBytes(unsigned a, unsigned b, const SymbolValues &symbols) const {
   int64_t saved = 0;
+  auto bytes = [&](Value value) { return byteSize(value.type(), symbols).value_or(0); };
   llvm::SmallPtrSet<ValueDef *, 16> readByA, readByB;
   forEachRead(a, [&](Value v) { readByA.insert(v.def()); });
   forEachRead(b, [&](Value v) { readByB.insert(v.def()); });
@@ -141,18 +140,18 @@ int64_t ClusterGraph::savedBytes(unsigned a, unsigned b) const {
   return saved;
 }
 
-bool ClusterGraph::wouldCycle(unsigned a, unsigned b) const {
+std::optional<unsigned> ClusterGraph::between(unsigned a, unsigned b) const {
   for (auto [from, to] : {std::pair{a, b}, {b, a}}) { // from -> third -> ... -> to
     llvm::SmallSetVector<unsigned, 32> reached;
     for (unsigned next : consumers(from))
       if (next != to) reached.insert(next);
     for (unsigned i = 0; i < reached.size(); ++i)
       for (unsigned next : consumers(reached[i])) {
-        if (next == to) return true;
+        if (next == to) return reached[i];
         if (next != from) reached.insert(next);
       }
   }
-  return false;
+  return std::nullopt;
 }
 
 void ClusterGraph::merge(unsigned a, unsigned b) {

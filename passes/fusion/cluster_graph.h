@@ -40,12 +40,13 @@ public:
   llvm::SmallSetVector<unsigned, 8> neighbours(unsigned id) const;
   /// Bytes that neither has to be written nor read any more when the two are one; symbols at the middle of their
   /// ranges.
-  int64_t savedBytes(unsigned a, unsigned b) const;
-  /// True when some path from one to the other leads through a third: merged they would wait for each other.
-  bool wouldCycle(unsigned a, unsigned b) const;
+  int64_t savedBytes(unsigned a, unsigned b) const { return savedBytes(a, b, symbols_); }
+  int64_t savedBytes(unsigned a, unsigned b, const ir::SymbolValues &symbols) const;
+  /// A third cluster that some path from one to the other leads through: merged they would wait for each other.
+  std::optional<unsigned> between(unsigned a, unsigned b) const;
+  bool wouldCycle(unsigned a, unsigned b) const { return between(a, b).has_value(); }
   /// Puts `b`'s ops into `a`.
   void merge(unsigned a, unsigned b);
-  int64_t bytes(ir::Value value) const;
 
   /// All units (clusters as one) in an order where everything is defined before it is used; each view, generator and
   /// return is a unit of its own. Among ready units the one whose first op stood first comes first.

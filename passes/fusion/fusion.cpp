@@ -2,6 +2,7 @@
 #include "codegen/plan/anchors.h"
 #include "ir/graph/builder.h"
 #include "ir/graph/clone.h"
+#include "ir/graph/names.h"
 #include "passes/fusion/cluster_graph.h"
 #include "passes/rewrite/erase.h"
 #include "llvm/ADT/STLExtras.h"
@@ -48,7 +49,8 @@ llvm::Expected<codegen::ClusterKind> acceptOps(const ClusterGraph &graph, llvm::
 
 class Fuser {
 public:
-  Fuser(Function &function, PassContext &context) : graph_(function), context_(context) {}
+  Fuser(Function &function, PassContext &context)
+      : graph_(function), context_(context), sizes_(context.sizes(function.module())) {}
 
   bool run() {
     for (unsigned id : graph_.ids())
@@ -61,6 +63,7 @@ public:
         continue; // one of them has changed since
       tryMerge(best);
     }
+    recordRefusals();
     gatherMultiTensor();
     return emit();
   }
@@ -82,19 +85,41 @@ private:
     if (int64_t saved = graph_.savedBytes(a, b); saved > 0) queue_.push({saved, a, b, version_[a], version_[b]});
   }
 
-  std::string describe(unsigned id) const {
-    const Ops &ops = graph_.ops(id);
-    std::string text = ops.back()->result().name().empty() ? "" : "%" + ops.back()->result().name().str() + " = ";
-    return text + llvm::join(llvm::map_range(ops, [](Op *op) { return op->name(); }), "+");
+  // "%y = linear+gelu"; "mul for %y" where its result has no name.
+  static std::string describe(llvm::ArrayRef<Op *> ops) {
+    std::string names = llvm::join(llvm::map_range(ops, [](Op *op) { return op->name(); }), "+");
+    std::vector<std::string> values = valuesOf(*ops.back());
+    if (values.empty()) return names;
+    std::string value = spelled('%', values.front());
+    return ops.back()->result().name().empty() ? names + " for " + value : value + " = " + names;
   }
 
   void record(Decision::Kind kind, const Candidate &c, std::string reason) {
-    context_.record({kind, "fusion", graph_.function().name().str(), describe(c.a) + " with " + describe(c.b),
-                     graph_.ops(c.b).front()->location(), std::move(reason), c.saved});
+    Decision decision{kind,
+                      "fusion",
+                      graph_.function().name().str(),
+                      describe(graph_.ops(c.a)) + " with " + describe(graph_.ops(c.b)),
+                      graph_.ops(c.b).front()->location(),
+                      std::move(reason),
+                      graph_.savedBytes(c.a, c.b, sizes_)};
+    for (unsigned id : {c.a, c.b})
+      for (std::string &value : valuesOf(*graph_.ops(id).back()))
+        if (!llvm::is_contained(decision.values, value)) decision.values.push_back(std::move(value));
+    if (kind == Decision::Kind::refused)
+      refusals_.push_back({c, std::move(decision)});
+    else
+      context_.record(std::move(decision));
+  }
+
+  // Of two clusters as they are at last: what refused them while they were smaller says nothing about these kernels.
+  void recordRefusals() {
+    for (auto &[c, decision] : refusals_)
+      if (version_[c.a] == c.versionA && version_[c.b] == c.versionB) context_.record(std::move(decision));
   }
 
   void tryMerge(const Candidate &c) {
-    if (graph_.wouldCycle(c.a, c.b)) return record(Decision::Kind::refused, c, "another kernel lies between them");
+    if (auto third = graph_.between(c.a, c.b))
+      return record(Decision::Kind::refused, c, "another kernel lies between them: " + describe(graph_.ops(*third)));
     Ops ops = graph_.ops(c.a);
     ops.append(graph_.ops(c.b).begin(), graph_.ops(c.b).end());
     if (Op *copy = twice(ops))
@@ -174,12 +199,12 @@ private:
     return changed;
   }
 
-  codegen::ClusterKind kindOf(const Ops &unit) const {
+  codegen::ClusterKind kindOf(const Ops &unit) {
     if (isMultiTensor(*unit.front())) return codegen::ClusterKind::multiTensor;
     auto kind = acceptOps(graph_, unit, context_.options().target);
     if (kind) return *kind;
-    // No back end has a kernel for this op: the run time evaluates it through its reference and reports the fallback.
-    llvm::consumeError(kind.takeError());
+    // The run time evaluates it through its reference, and reports that too.
+    context_.record(Decision::Kind::fallback, "kernel", *unit.front(), llvm::toString(kind.takeError()));
     return codegen::ClusterKind::pointwise;
   }
 
@@ -210,7 +235,9 @@ private:
 
   ClusterGraph graph_;
   PassContext &context_;
+  SymbolValues sizes_; // of decisions
   std::priority_queue<Candidate> queue_;
+  std::vector<std::pair<Candidate, Decision>> refusals_;
   llvm::DenseMap<unsigned, unsigned> version_;
   llvm::SmallPtrSet<Op *, 32> erased_;
 };

@@ -156,8 +156,14 @@ llvm::Error addBackward(ir::Function &function, PassContext &context) {
     if (ir::Value gradient = backward.parameterGradient(*persistent))
       entries.push_back({ir::ReturnKind::gradient, persistent->name, gradient});
     else
-      context.record({Decision::Kind::refused, "gradient", function.name().str(), "@" + persistent->name,
-                      persistent->location, "does not influence the loss, so it is not trained"});
+      context.record({Decision::Kind::refused,
+                      "gradient",
+                      function.name().str(),
+                      "@" + persistent->name,
+                      persistent->location,
+                      "does not influence the loss, so it is not trained",
+                      0,
+                      {persistent->name}});
   }
   function.setReturns(entries, terminator->location());
   return llvm::Error::success();

@@ -58,7 +58,11 @@ Finding findGelu(Op &op) {
     const bool fits = inner->isNear(argument, x.dtype());
     if (fits && outer->exact && isWide(x)) {
       std::string form = erf ? "erf" : "tanh";
-      return Finding::found(outer->value, [=](ir::Builder &b) { return b.op("gelu", {x}, {{"form", form}}); });
+      return Finding::found(outer->value,
+                            [=](ir::Builder &b) {
+                              return b.op("gelu", {x}, {{"form", form}});
+                            })
+          .worth(outer->value, {x});
     }
     if (fits && outer->exact)
       finding = Finding::refused("small ops in {0} round in between", ir::name(x.dtype()));
@@ -67,8 +71,9 @@ Finding findGelu(Op &op) {
                                  outer->polynomial.str(), op.name());
     else if (outer->exact)
       finding = Finding::refused("{0} of {1}, of {2} is wanted", op.name(), inner->str(), argument.str());
+    finding = std::move(finding).worth(outer->value, {x});
   }
-  return finding;
+  return finding.refusal.empty() ? Finding::none() : finding;
 }
 
 Finding findSilu(Op &op) {
@@ -82,9 +87,10 @@ Finding findSilu(Op &op) {
       if (!isWide(x))
         finding = Finding::refused("small ops in {0} round in between", ir::name(x.dtype()));
       else if (inner->isNear(ofXAndXT(1, 0), x.dtype()))
-        return Finding::found(outer->value, [=](ir::Builder &b) { return b.op("silu", {x}); });
+        return Finding::found(outer->value, [=](ir::Builder &b) { return b.op("silu", {x}); }).worth(outer->value, {x});
       else
         finding = Finding::refused("sigmoid of {0}, of x is wanted", inner->str());
+      finding = std::move(finding).worth(outer->value, {x});
     }
     return finding;
   };

@@ -170,26 +170,23 @@ struct Heads {
   }
 };
 
-} // namespace
-
-Finding findAttention(Op &op) {
-  if (!op.is("matmul")) return Finding::none();
-  Value maskOfEmptyRows;
-  Op *softmax = madeBy(beforeJoin(beforeEmptyRows(beforeJoin(op.operand(0u)), maskOfEmptyRows)), "softmax");
-  if (!softmax) return Finding::none();
-  Value p = softmax->result(), y = op.result();
-  if (p.rank() < 3 || softmax->site().axis("axis", p.rank()) != p.rank() - 1)
-    return Finding::refused("softmax %{0} is not over keys in the last of three or four dims", p.name());
+// The form around `softmax`, whose probabilities `op` multiplies. `inputs` become q, k and v once they are found.
+Finding attentionOf(Op &op, Op &softmax, Value maskOfEmptyRows, llvm::SmallVectorImpl<Value> &inputs) {
+  Value p = softmax.result(), y = op.result();
+  if (p.rank() < 3 || softmax.site().axis("axis", p.rank()) != p.rank() - 1)
+    return Finding::refused("softmax %{0} is over dim {1} of {2}, over keys in the last of three or four is wanted",
+                            p.name(), softmax.site().axis("axis", p.rank()), p.type().str());
   if (op.attr<bool>("trans_a") || op.attr<bool>("trans_b"))
     return Finding::refused("probabilities or values are transposed");
   Scores scores;
-  if (std::string why = readScores(softmax->operand(0u), scores); !why.empty()) return Finding{why, {}, {}};
+  if (std::string why = readScores(softmax.operand(0u), scores); !why.empty()) return Finding{why, {}, {}};
   if (maskOfEmptyRows && !llvm::is_contained(scores.added, maskOfEmptyRows))
     return Finding::refused("rows are 0 by %{0}, which is not added to the scores", maskOfEmptyRows.name());
   if (scores.product->attr<bool>("trans_a")) return Finding::refused("queries are transposed");
   bool kAcross = !scores.product->attr<bool>("trans_b");
   Value q = unscaled(scores.product->operand(0u), scores.scale), k = unscaled(scores.product->operand(1), scores.scale),
         v = beforeJoin(op.operand(1));
+  inputs.assign({q, k, v});
   k = beforeRepeat(beforeAcross(k, kAcross)), v = beforeRepeat(v);
   if (!(scores.scale > 0)) return Finding::refused("the scale of the scores is {0}", scores.scale);
   if (!isWide(q) || q.dtype() != k.dtype() || q.dtype() != v.dtype() || y.dtype() != q.dtype() ||
@@ -218,6 +215,18 @@ Finding findAttention(Op &op) {
                    attrs);
     return heads.inFront(b, z, y.shape());
   });
+}
+
+} // namespace
+
+Finding findAttention(Op &op) {
+  if (!op.is("matmul")) return Finding::none();
+  Value maskOfEmptyRows;
+  Op *softmax = madeBy(beforeJoin(beforeEmptyRows(beforeJoin(op.operand(0u)), maskOfEmptyRows)), "softmax");
+  if (!softmax) return Finding::none();
+  llvm::SmallVector<Value, 3> inputs{softmax->operand(0u), op.operand(1)};
+  Finding finding = attentionOf(op, *softmax, maskOfEmptyRows, inputs);
+  return std::move(finding).worth(op.result(), inputs);
 }
 
 } // namespace fusor::passes

@@ -2,6 +2,8 @@
 #include "ir/ops/formula.h"
 #include "ir/ops/op_def.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include <cmath>
 
 namespace fusor::passes {
@@ -11,6 +13,8 @@ using ir::DType, ir::Op, ir::Value;
 // What is deeper is no constant that an exporter writes; a value that is used twice, again and again, would take for
 // ever.
 constexpr unsigned kMostScalarDepth = 8;
+// The largest form, attention with masks, has some thirty.
+constexpr unsigned kMostOpsOfAForm = 256;
 
 const ir::Persistent *storedConstant(Value value) {
   if (!value.isPersistent()) return nullptr;
@@ -89,6 +93,29 @@ std::optional<int64_t> onlyReducedDim(const Op &op) {
   const int64_t rank = op.operand(0u).rank();
   if (!op.attr<bool>("keep") || dims.size() != 1) return std::nullopt;
   return dims[0] < 0 ? dims[0] + rank : dims[0];
+}
+
+int64_t bytesBetween(llvm::ArrayRef<Value> inputs, Value last, const ir::SymbolValues &sizes) {
+  llvm::SmallSetVector<Op *, 16> above; // what `last` is made of
+  if (last.op()) above.insert(last.op());
+  for (unsigned i = 0; i < above.size() && above.size() < kMostOpsOfAForm; ++i)
+    for (Value operand : above[i]->operands())
+      if (operand && operand.op() && !llvm::is_contained(inputs, operand)) above.insert(operand.op());
+  llvm::SmallPtrSet<Op *, 16> form; // of that what is made of `inputs`: a mask is not
+  auto leadsToForm = [&](Value v) { return v && (llvm::is_contained(inputs, v) || form.contains(v.op())); };
+  for (size_t known = above.size() + 1; known != form.size();) {
+    known = form.size();
+    for (Op *op : llvm::reverse(above))
+      if (llvm::any_of(op->operands(), leadsToForm)) form.insert(op);
+  }
+  int64_t bytes = 0;
+  for (Op *op : above)
+    if (form.contains(op) && op != last.op() && op->def().lowering != ir::Lowering::view)
+      for (Value value : op->results()) {
+        auto isInForm = [&](Op *user) { return form.contains(user); };
+        bytes += ir::byteSize(value.type(), sizes).value_or(0) * (1 + llvm::count_if(value.users(), isInForm));
+      }
+  return bytes;
 }
 
 bool reducesLastDim(const Op &op) {

@@ -15,6 +15,8 @@ struct Finding {
   ir::Value replaced; // by what `write` gives, a value of the same type
   Write write;
   std::string what = {}; // of several things that the family makes, which
+  /// What the form computes `replaced` from. In between lies what the big op does not write and read.
+  llvm::SmallVector<ir::Value, 4> inputs = {};
 
   static Finding none() { return {}; }
   template <typename... Args> static Finding refused(const char *reason, Args &&...args) {
@@ -22,6 +24,12 @@ struct Finding {
   }
   static Finding found(ir::Value replaced, Write write, std::string what = "") {
     return {"", replaced, std::move(write), std::move(what)};
+  }
+  /// The same with what it is worth: the form makes `last` of `inputs`.
+  Finding worth(ir::Value last, llvm::ArrayRef<ir::Value> inputs) && {
+    if (!replaced) replaced = last;
+    this->inputs.assign(inputs.begin(), inputs.end());
+    return std::move(*this);
   }
 };
 
@@ -63,6 +71,8 @@ bool isVectorFor(ir::Value value, ir::Value like);
 ir::Value asVector(ir::Builder &b, ir::Value value);
 /// The dim that `op` reduces alone and keeps as 1.
 std::optional<int64_t> onlyReducedDim(const ir::Op &op);
+/// Bytes of all values between `inputs` and `last`, each written once and read once by each op on the way.
+int64_t bytesBetween(llvm::ArrayRef<ir::Value> inputs, ir::Value last, const ir::SymbolValues &sizes);
 /// Whether `op` reduces the last dim alone and keeps it as 1.
 bool reducesLastDim(const ir::Op &op);
 

@@ -34,10 +34,16 @@ public:
   }
   /// What the last sweep refused.
   void record() {
-    for (auto &[op, text] : refusals_) context_.record(Decision::Kind::refused, "lift", *op, text);
+    for (const Refusal &r : refusals_) context_.record(Decision::Kind::nearMiss, r.rule, *r.op, r.reason, r.bytes);
   }
 
 private:
+  struct Refusal {
+    ir::Op *op;
+    std::string rule, reason;
+    int64_t bytes;
+  };
+
   bool sweep() {
     bool changed = false;
     erased_.clear();
@@ -52,12 +58,17 @@ private:
 
   bool apply(const Family &family, ir::Op &op) {
     Finding finding = family.find(op);
+    if (finding.refusal.empty() && !finding.write) return false;
+    const std::string rule = ("lift-" + family.name).str();
+    const int64_t bytes = finding.inputs.empty() || !context_.options().explain
+                              ? 0
+                              : bytesBetween(finding.inputs, finding.replaced, context_.sizes(function_.module()));
     if (!finding.refusal.empty() && context_.options().explain)
-      refusals_.push_back({&op, (family.name + ": " + finding.refusal).str()});
-    if (!finding.write || !context_.spend("lift", &op)) return false;
+      refusals_.push_back({&op, rule, finding.refusal, bytes});
+    if (!finding.write || !context_.spend(rule, &op)) return false;
     ir::Value old = finding.replaced;
     ir::Op &root = *old.op();
-    context_.record(Decision::Kind::taken, "lift", root, finding.what.empty() ? family.name.str() : finding.what);
+    context_.record(Decision::Kind::taken, rule, root, finding.what.empty() ? family.name.str() : finding.what, bytes);
     ir::Builder builder(root);
     builder.setLocation(root.location());
     ir::Value value = finding.write(builder);
@@ -70,7 +81,7 @@ private:
       if (operand && storedConstant(operand)) constants.push_back(operand.name().str());
     eraseDead(root, [&](ir::Op &dead) {
       erased_.insert(&dead);
-      llvm::erase_if(refusals_, [&](const auto &refusal) { return refusal.first == &dead; });
+      llvm::erase_if(refusals_, [&](const auto &refusal) { return refusal.op == &dead; });
     });
     for (const std::string &name : constants) dropUnread(name);
     return true;
@@ -90,7 +101,7 @@ private:
   ir::Function &function_;
   PassContext &context_;
   llvm::DenseSet<const ir::Op *> erased_;
-  std::vector<std::pair<ir::Op *, std::string>> refusals_;
+  std::vector<Refusal> refusals_;
 };
 
 llvm::StringSet<> constantsRead(const ir::Module &module) {

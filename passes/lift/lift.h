@@ -18,8 +18,9 @@
 
 namespace fusor::passes {
 
-/// Every function, until no family finds anything. With options.explain what is left is recorded as refused under rule
-/// "lift", with the condition that failed. Rules "lift" and "lift-FAMILY" can be disabled.
+/// Every function, until no family finds anything. Rules are called "lift-FAMILY"; they, and "lift" for all, can be
+/// disabled. With options.explain forms that are left are recorded as near misses, with the condition that failed and
+/// the bytes between the form's inputs and its result, as if each small op were a kernel.
 llvm::Expected<bool> lift(ir::Module &module, PassContext &context);
 
 } // namespace fusor::passes

@@ -88,12 +88,15 @@ Finding findLinear(Op &op) {
     Value other = add->operand(add->operand(0u) == y ? 1 : 0);
     if (isVectorFor(other, y)) bias = other, last = add->result();
   }
-  return Finding::found(last, [=, attrs = op.attrs(), name = stored.name](ir::Builder &b) {
-    Value w = transposes ? transposedConstant(b, name) : weight, vector = bias ? asVector(b, bias) : bias;
-    ir::Attrs kept;
-    if (const ir::AttrValue *out = attrs.find("out")) kept.set("out", *out);
-    return b.op("linear", {x, w, vector}, kept);
-  });
+  return Finding::found(last,
+                        [=, attrs = op.attrs(), name = stored.name](ir::Builder &b) {
+                          Value w = transposes ? transposedConstant(b, name) : weight,
+                                vector = bias ? asVector(b, bias) : bias;
+                          ir::Attrs kept;
+                          if (const ir::AttrValue *out = attrs.find("out")) kept.set("out", *out);
+                          return b.op("linear", {x, w, vector}, kept);
+                        })
+      .worth(last, {x});
 }
 
 } // namespace fusor::passes

@@ -1,7 +1,9 @@
 // layer_norm and rms_norm: z / sqrt(mean(z z) + eps), which is a layer_norm where z is x - mean(x).
+#include "ir/graph/names.h"
 #include "ir/ops/op_def.h"
 #include "passes/lift/family.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/Format.h"
 
 namespace fusor::passes {
 namespace {
@@ -52,6 +54,7 @@ struct Spread {
   Value y;
   Op *mean;
   std::optional<double> eps; // absent: what is added is no constant
+  Value added = {};
 };
 
 std::optional<Spread> spreadOf(Value value) {
@@ -60,7 +63,7 @@ std::optional<Spread> spreadOf(Value value) {
   Op *add = madeBy(value, "add");
   for (unsigned i = 0; add && i < 2; ++i)
     if (Op *mean = meanOfSquare(add->operand(i)))
-      return Spread{squared(mean->operand(0u)), mean, scalarOf(add->operand(1 - i))};
+      return Spread{squared(mean->operand(0u)), mean, scalarOf(add->operand(1 - i)), add->operand(1 - i)};
   return std::nullopt;
 }
 
@@ -98,17 +101,33 @@ bool isAllOf(Value value, double number) {
   return true;
 }
 
-} // namespace
+// z / (sqrt(mean(z z)) + eps), which some models write: eps stands outside of the root.
+Finding withEpsOutside(const Op &op) {
+  Op *add = op.is("div") ? madeBy(op.operand(1), "add") : nullptr;
+  for (unsigned i = 0; add && i < 2; ++i) {
+    Value root = add->operand(i);
+    auto spread = underRoot(root) ? spreadOf(underRoot(root)) : std::nullopt;
+    if (!spread || spread->y != op.operand(0u)) continue;
+    auto eps = scalarOf(add->operand(1 - i));
+    return Finding::refused("{0} is added to the root %{1}, under the root is wanted",
+                            eps ? llvm::formatv("{0}", llvm::format("%g", *eps)).str()
+                                : ir::spelled('%', add->operand(1 - i).name()),
+                            root.name());
+  }
+  return Finding::none();
+}
 
-Finding findNorm(Op &op) {
-  auto quotient = quotientOf(op);
-  auto spread = quotient ? spreadOf(quotient->spread) : std::nullopt;
-  if (!spread) return Finding::none();
-  Value z = quotient->z, n = op.result();
-  if (z != spread->y) return Finding::refused("%{0} is divided, the square is of %{1}", z.name(), spread->y.name());
-  if (!spread->eps) return Finding::refused("what is added to the mean square is no scalar constant");
-  if (!(*spread->eps >= 0 && *spread->eps <= 1e30)) return Finding::refused("eps is {0}", *spread->eps);
-  if (!reducesLastDim(*spread->mean)) return Finding::refused("the mean square is not over the last dim, kept as 1");
+Finding normOf(Op &op, const Quotient &quotient, const Spread &spread) {
+  Value z = quotient.z, n = op.result();
+  if (z != spread.y) return Finding::refused("%{0} is divided, the square is of %{1}", z.name(), spread.y.name());
+  if (!spread.eps)
+    return Finding::refused("{0} is added to the mean square, a scalar constant is wanted",
+                            spread.added.name().empty()
+                                ? spread.added.type().str()
+                                : ir::spelled(spread.added.isPersistent() ? '@' : '%', spread.added.name()) + " : " +
+                                      spread.added.type().str());
+  if (!(*spread.eps >= 0 && *spread.eps <= 1e30)) return Finding::refused("eps is {0}", *spread.eps);
+  if (!reducesLastDim(*spread.mean)) return Finding::refused("the mean square is not over the last dim, kept as 1");
   if (!isWide(z)) return Finding::refused("small ops in {0} round in between", ir::name(z.dtype()));
   if (n.type() != z.type()) return Finding::refused("%{0} is no {1}", n.name(), z.type().str());
 
@@ -120,10 +139,21 @@ Finding findNorm(Op &op) {
     if (cast->result().dtype() == ir::DType::bf16 || cast->result().dtype() == ir::DType::f16) last = cast->result();
   return Finding::found(
       last,
-      [=, eps = *spread->eps, out = last.dtype()](ir::Builder &b) {
+      [=, eps = *spread.eps, out = last.dtype()](ir::Builder &b) {
         return writeNorm(b, layer, x, weight, bias, eps, out);
       },
       layer ? "layer_norm" : "rms_norm");
+}
+
+} // namespace
+
+Finding findNorm(Op &op) {
+  auto centredOrAll = [](Value z) { return centred(z) ? centred(z) : z; };
+  auto quotient = quotientOf(op);
+  auto spread = quotient ? spreadOf(quotient->spread) : std::nullopt;
+  if (spread) return normOf(op, *quotient, *spread).worth(op.result(), {centredOrAll(quotient->z)});
+  Finding outside = withEpsOutside(op);
+  return outside.refusal.empty() ? outside : std::move(outside).worth(op.result(), {centredOrAll(op.operand(0u))});
 }
 
 Finding findNormWeight(Op &op) {
@@ -132,14 +162,19 @@ Finding findNormWeight(Op &op) {
     Value y = op.operand(i), vector = op.operand(1 - i);
     Op *norm = madeBy(y, "rms_norm");
     if (!norm || !isVectorFor(vector, y) || op.result().type() != y.type()) continue;
-    Value weight = norm->operand(1);
+    Value weight = norm->operand(1), x = norm->operand(0u);
     if (weight && !isAllOf(weight, 1)) return Finding::none(); // two weights, as some models have it
-    if (!isWide(y)) return Finding::refused("%{0} is rounded to {1} before", y.name(), ir::name(y.dtype()));
+    if (!isWide(y))
+      return Finding::refused("%{0} is rounded to {1} before", y.name(), ir::name(y.dtype())).worth(op.result(), {x});
     if (!y.hasOneUse() || !norm->result(1).unused())
-      return Finding::refused("others read the norm %{0} without the weight", y.name());
-    return Finding::found(op.result(), [=, out = y.dtype()](ir::Builder &b) {
-      return writeNorm(b, false, norm->operand(0u), vector, {}, norm->attr<double>("eps"), out);
-    });
+      return Finding::refused("%{0} is read {1} times, by the product with the weight alone is wanted", y.name(),
+                              y.users().size())
+          .worth(op.result(), {x});
+    return Finding::found(op.result(),
+                          [=, out = y.dtype()](ir::Builder &b) {
+                            return writeNorm(b, false, x, vector, {}, norm->attr<double>("eps"), out);
+                          })
+        .worth(op.result(), {x});
   }
   return Finding::none();
 }

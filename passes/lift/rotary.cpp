@@ -70,15 +70,20 @@ Finding findRotary(Op &op) {
       if (!x) continue;
       Value cos = factorOf(*straight, x), sin = factorOf(*across, turned);
       if (!cos || !sin) continue;
-      if (!isWide(x)) return Finding::refused("small ops in {0} round in between", ir::name(x.dtype()));
-      if (!x.shape().back().isConstant()) return Finding::refused("the last dim of %{0} must be known", x.name());
-      return Finding::found(op.result(), [=](ir::Builder &b) {
-        Op *heads = madeBy(x, "transpose");
-        if (heads && heads->attr<Integers>("perm") == Integers{0, 2, 1, 3})
-          if (Value c = headsBehind(b, cos), s = headsBehind(b, sin); c && s)
-            return b.op("transpose", {b.op("rotary", {heads->operand(0u), c, s})}, {{"perm", Integers{0, 2, 1, 3}}});
-        return b.op("rotary", {x, cos, sin});
-      });
+      Value y = op.result();
+      if (!isWide(x)) return Finding::refused("small ops in {0} round in between", ir::name(x.dtype())).worth(y, {x});
+      if (const Dim &last = x.shape().back(); !last.isConstant())
+        return Finding::refused("the last dim of %{0} is {1}, it must be known", x.name(), last.str()).worth(y, {x});
+      return Finding::found(y,
+                            [=](ir::Builder &b) {
+                              Op *heads = madeBy(x, "transpose");
+                              if (heads && heads->attr<Integers>("perm") == Integers{0, 2, 1, 3})
+                                if (Value c = headsBehind(b, cos), s = headsBehind(b, sin); c && s)
+                                  return b.op("transpose", {b.op("rotary", {heads->operand(0u), c, s})},
+                                              {{"perm", Integers{0, 2, 1, 3}}});
+                              return b.op("rotary", {x, cos, sin});
+                            })
+          .worth(y, {x, cos, sin});
     }
   }
   return Finding::none();

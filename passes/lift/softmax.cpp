@@ -12,16 +12,22 @@ Finding findInSmallOps(Op &div) {
   Value e = div.operand(0u);
   Op *exp = madeBy(e, "exp"), *sum = madeBy(div.operand(1), "sum");
   if (!exp || !sum || sum->operand(0u) != e) return Finding::none();
-  auto axis = onlyReducedDim(*sum);
-  if (!axis) return Finding::refused("the sum is over several dims, or they are not kept as 1");
   Op *shift = madeBy(exp->operand(0u), "sub");
   Op *max = shift ? madeBy(shift->operand(1), "reduce_max") : nullptr;
-  if (!max || max->operand(0u) != shift->operand(0u))
-    return Finding::refused("no maximum is subtracted: exp may overflow, softmax does not");
-  if (onlyReducedDim(*max) != axis) return Finding::refused("maximum and sum are over other dims");
-  Value x = shift->operand(0u);
-  if (!isWide(x)) return Finding::refused("small ops in {0} round in between", ir::name(x.dtype()));
-  return Finding::found(div.result(), [=](ir::Builder &b) { return b.op("softmax", {x}, {{"axis", *axis}}); });
+  if (max && max->operand(0u) != shift->operand(0u)) max = nullptr;
+  Value x = max ? shift->operand(0u) : exp->operand(0u), y = div.result();
+  auto axis = onlyReducedDim(*sum);
+  if (!axis)
+    return Finding::refused("%{0} sums several dims, or does not keep them as 1", sum->result().name()).worth(y, {x});
+  if (!max)
+    return Finding::refused("no maximum is subtracted from %{0}: exp may overflow, softmax does not", x.name())
+        .worth(y, {x});
+  if (auto of = onlyReducedDim(*max); of != axis)
+    return Finding::refused("the maximum is over {0}, the sum over dim {1}",
+                            of ? "dim " + std::to_string(*of) : "other dims", *axis)
+        .worth(y, {x});
+  if (!isWide(x)) return Finding::refused("small ops in {0} round in between", ir::name(x.dtype())).worth(y, {x});
+  return Finding::found(y, [=](ir::Builder &b) { return b.op("softmax", {x}, {{"axis", *axis}}); }).worth(y, {x});
 }
 
 // reshape(softmax(reshape x)) over a last dim that stays, as softmax of two dims is written.

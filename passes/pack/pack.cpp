@@ -1,6 +1,7 @@
 #include "passes/pack/pack.h"
 #include "ir/graph/builder.h"
 #include "ir/ops/op_def.h"
+#include "passes/memory/memory_plan.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -136,13 +137,16 @@ llvm::Expected<bool> packProjections(ir::Module &module, PassContext &context) {
       for (unsigned i = 0; i < kParts; ++i)
         if (Op *made = op->operand(i).op(); made && made->is("linear")) linears.insert(made);
       if (linears.size() < 2) continue; // packed already, or computed otherwise
+      // x is read once.
+      std::optional<int64_t> x = storageBytes(linears[0]->operand(0u).type(), context.sizes(module));
+      int64_t saved = x ? *x * static_cast<int64_t>(linears.size() - 1) : 0;
       if (std::string reason = refusal(module, *op, linears.getArrayRef()); !reason.empty()) {
-        context.record(Decision::Kind::refused, "pack", *op, reason);
+        context.record(Decision::Kind::refused, "pack", *op, reason, saved);
         continue;
       }
       if (!context.spend("pack", op)) continue;
       context.record(Decision::Kind::taken, "pack", *op,
-                     llvm::formatv("{0} projections are one product", linears.size()).str());
+                     llvm::formatv("{0} projections are one product", linears.size()).str(), saved);
       pack(*function, linears.getArrayRef());
       changed = true;
     }

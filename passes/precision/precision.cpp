@@ -14,7 +14,8 @@ class Converter {
 public:
   Converter(ir::Function &function, PassContext &context)
       : function_(function), context_(context), low_(context.options().precision),
-        demand_(context.options().wideHeadBelow), first_(&*function.block().ops().begin()) {}
+        sizes_(context.sizes(function.module())), demand_(context.options().wideHeadBelow),
+        first_(&*function.block().ops().begin()) {}
 
   bool run() {
     llvm::SmallVector<DType, 8> declared; // of what the function returns
@@ -51,16 +52,27 @@ private:
       if (classes_[op] == PrecisionClass::normalizes) lowResult_[op] = demand_.wantsLow(op->result());
   }
 
+  // What `op` reads and writes less where it computes in `low_`.
+  int64_t narrowingSaves(const ir::Op &op) const {
+    int64_t wide = isWide(op.result(0)) ? ir::byteSize(op.result(0).type(), sizes_).value_or(0) : 0;
+    for (unsigned i = 0; i < op.operands().size(); ++i)
+      if (isWide(op.operand(i)) && !llvm::is_contained(op.def().untypedOperands, i))
+        wide += ir::byteSize(op.operand(i).type(), sizes_).value_or(0);
+    return wide - wide * ir::byteSize(low_) / ir::byteSize(DType::f32);
+  }
+
   bool becomesLow(const ir::Op &op) {
     if (demand_.isWideHead(op)) {
       context_.record(Decision::Kind::refused, "precision", op,
                       llvm::formatv("a head with {0} outputs, fewer than {1}, computes in f32",
                                     op.result().type().dim(-1).str(), context_.options().wideHeadBelow)
-                          .str());
+                          .str(),
+                      narrowingSaves(op));
       return false;
     }
     if (!context_.spend("precision", &op)) return false;
-    context_.record(Decision::Kind::taken, "precision", op, ("computes in " + ir::name(low_)).str());
+    context_.record(Decision::Kind::taken, "precision", op, ("computes in " + ir::name(low_)).str(),
+                    narrowingSaves(op));
     return true;
   }
 
@@ -86,12 +98,12 @@ private:
     if (!wantsLow && isLow(op.operand(0u)) && !op.site().has("out")) op.setAttr("out", DType::f32);
   }
 
-  // An operand beside the op's dtype rule is in f32 whatever the others are: the bias of an attention's scores.
+  // What need not share the operands' dtype, an attention's bias, is f32 there and stays that.
   void narrowOperands(ir::Op &op) {
     for (unsigned i = 0; i < op.operands().size(); ++i) {
-      Value operand = op.operand(i);
-      bool staysWide = llvm::is_contained(op.def().untypedOperands, i);
-      if (staysWide ? isLow(operand) : isWide(operand)) setOperand(op, i, copy(operand, staysWide ? DType::f32 : low_));
+      const bool isFree = llvm::is_contained(op.def().untypedOperands, i);
+      if (isFree && isLow(op.operand(i))) setOperand(op, i, copy(op.operand(i), DType::f32));
+      if (!isFree && isWide(op.operand(i))) setOperand(op, i, copy(op.operand(i), low_));
     }
   }
 
@@ -130,6 +142,7 @@ private:
   ir::Function &function_;
   PassContext &context_;
   DType low_;
+  ir::SymbolValues sizes_; // of decisions
   Demand demand_;
   ir::Op *first_;
   llvm::DenseMap<const ir::Op *, PrecisionClass> classes_;

@@ -88,7 +88,8 @@ unsigned width(Value value) { return byteSize(value.dtype()); }
 
 class Recomputer {
 public:
-  Recomputer(Function &function, PassContext &context) : function_(function), context_(context) {}
+  Recomputer(Function &function, PassContext &context)
+      : function_(function), context_(context), sizes_(context.sizes(function.module())) {}
 
   bool run() {
     auto ops = function_.block().opPointers();
@@ -108,7 +109,8 @@ private:
         if (reader->operand(i) == op.result()) reader->setOperand(i, copy);
     auto names = llvm::map_range(again->readers, [](Op *reader) { return reader->name(); });
     context_.record(Decision::Kind::taken, "recompute", op,
-                    "computed again for " + llvm::join(names, ", ") + ", " + again->why);
+                    "computed again for " + llvm::join(names, ", ") + ", " + again->why,
+                    byteSize(op.result().type(), sizes_).value_or(0));
   }
 
   // Which readers of the op's result to serve by a copy, if any.
@@ -219,6 +221,7 @@ private:
 
   Function &function_;
   PassContext &context_;
+  SymbolValues sizes_;                                       // of decisions
   std::map<std::pair<const Op *, const Op *>, Op *> copies_; // of an op, beside another
   OpSet isCopy_;
 };

@@ -77,6 +77,24 @@ func @nothing() {
 
 } // namespace
 
+// As an ONNX model has them whose sizes are all open, and what passes make of it.
+TEST(Text, WideRangesAreReadBack) {
+  expectStable(R"(module @wide
+
+dim B in 1..65536
+dim D in 1..65536
+dim H in 1..65536
+dim P in 1..65536
+dim S in 1..65536
+
+func @forward(%scores: f32[B, H, S, P+S], %x: f32[B, H, S, P, D]) -> f32[B*H*P*S+B*H*S*S], f32[B*D*H*P*S] {
+  %flat = reshape %scores {shape = [B*H*P*S+B*H*S*S]} : f32[B*H*P*S+B*H*S*S]
+  %all = reshape %x {shape = [B*D*H*P*S]}             : f32[B*D*H*P*S]
+  return %flat, %all
+}
+)");
+}
+
 TEST(TextRoundTrip, Everything) {
   std::string once = reprint(kEverything);
   ASSERT_FALSE(once.empty());

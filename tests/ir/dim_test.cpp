@@ -67,6 +67,17 @@ TEST(Dim, EvaluatesWhereEverySymbolIsKnown) {
   EXPECT_EQ(seen, "BTB");
 }
 
+// What passes add up of sizes at the middle of wide ranges stays a number.
+TEST(Dim, ValuesAreBounded) {
+  constexpr int64_t kLargest = int64_t(1) << 48;
+  const int64_t wide = int64_t(1) << 40;
+  const SymbolValues values{{"B", wide}, {"T", wide}};
+  EXPECT_EQ((B * T).evaluate(values), kLargest);
+  EXPECT_EQ((B * T * T * T * 8 + B).evaluate(values), kLargest);
+  EXPECT_EQ((Dim(0) - B * T * T).evaluate(values), -kLargest);
+  EXPECT_EQ(Dim(INT64_MAX).evaluate(values), INT64_MAX) << "what was written is kept";
+}
+
 // Ring laws and evaluation agree on random polynomials.
 TEST(Dim, ArithmeticAgreesWithArithmeticOfValues) {
   std::mt19937 random(7);

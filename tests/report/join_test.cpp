@@ -2,6 +2,7 @@
 #include "frontend/report/graph.h"
 #include "frontend/report/join.h"
 #include "frontend/text/parser.h"
+#include "ir/graph/layer_name.h"
 #include "tests/report/small_dump.h"
 #include "gtest/gtest.h"
 
@@ -104,7 +105,7 @@ TEST(ReportJoin, DecisionsKnowTheirNodesInTheShownFunctionOnly) {
   EXPECT_FALSE(at(data, "decisions", 1).get("bytes_saved")) << "not said is not 0";
 }
 
-/// ONNX models have values called "61", ranges that no text could have, and layers in the names of weights only.
+/// ONNX models have values called "61", wide ranges, and layers in the names of weights only.
 TEST(ReportJoin, ModulesFromOnnx) {
   tests::SmallDump dump;
   const std::string head =
@@ -126,23 +127,16 @@ TEST(ReportJoin, ModulesFromOnnx) {
   return %"62"
 }
 )");
-  dump.folder.write("steps.json", R"([{"name": "mul_gelu", "writes": ["%\"62\""], "layer": "layer.3"}])");
-  dump.folder.write("fusions.json", R"([{"kind": "taken", "subject": "%\"61\" = mul with %\"62\" = gelu"}])");
+  dump.folder.write("steps.json", R"([{"name": "mul_gelu", "writes": ["%\"62\""], "layer": "encoder.layer.3"}])");
+  dump.folder.write("fusions.json", R"([{"kind": "taken", "values": ["61", "62"]}])");
   Object data = mustHave(dump.path());
   EXPECT_EQ(integer(at(data, "steps", 0), "node"), 1);
-  EXPECT_EQ(text(at(*data.getObject("graphs")->getObject("after"), "nodes", 1), "layer"), "layer.3");
+  EXPECT_EQ(text(at(*data.getObject("graphs")->getObject("after"), "nodes", 1), "layer"), "encoder.layer.3");
   const Object &before = *data.getObject("graphs")->getObject("before");
   EXPECT_EQ(integer(at(before, "nodes", 1), "after"), 1);
-  EXPECT_EQ(text(at(before, "nodes", 1), "layer"), "layer.3") << "by what it reads";
-  EXPECT_EQ(text(at(before, "nodes", 2), "layer"), "layer.3") << "by what it reads from";
+  EXPECT_EQ(text(at(before, "nodes", 1), "layer"), "encoder.layer.3") << "by what it reads";
+  EXPECT_EQ(text(at(before, "nodes", 2), "layer"), "encoder.layer.3") << "by what it reads from";
   EXPECT_EQ(at(data, "decisions", 0).getArray("before")->size(), 2u);
-}
-
-TEST(ReportJoin, NamesMadeByASubject) {
-  EXPECT_EQ(namesMadeBy("%a, %b.c = layer_norm %x : f32[4]"), (std::vector<std::string>{"a", "b.c"}));
-  EXPECT_EQ(namesMadeBy("%a = linear+mul with %b = split"), (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(namesMadeBy("%12 = linear %a"), std::vector<std::string>{}) << "a number names nothing in another module";
-  EXPECT_EQ(namesMadeBy("linear with mul"), std::vector<std::string>{});
 }
 
 TEST(ReportJoin, WhatAFolderLacksIsAbsentAndNotZero) {
@@ -202,17 +196,36 @@ func @train_step(%x: f32[4]) -> f32[], f32[4] {
   EXPECT_EQ(phases, "for for for bac bac opt opt opt opt ");
 }
 
+// The dump's launches and the report's nodes are of one layer: both ask ir::layerOfName.
 TEST(ReportGraph, LayersOfNames) {
   for (auto [name, layer] :
        std::vector<std::pair<const char *, const char *>>{{"blocks.0.fc1.weight", "blocks.0"},
                                                           {"d.blocks.11.fc1", "blocks.11"},
-                                                          {"adamw.m.blocks.3.qkv.bias", "blocks.3"},
+                                                          {"new.adamw.m.blocks.3.qkv.bias", "blocks.3"},
                                                           {"amax.h.2.proj.input", "h.2"},
+                                                          {"encoder.layer.3.attention", "encoder.layer.3"},
+                                                          {"decoder.layer.3.attention", "decoder.layer.3"},
+                                                          {"/encoder/layer.3/attention/MatMul", "encoder/layer.3"},
                                                           {"ln_f.weight", ""},
                                                           {"blocks.0", ""},
                                                           {"x.1", ""},
+                                                          {"61.2.x", ""},
                                                           {"", ""}})
-    EXPECT_EQ(layerOf(name), layer) << name;
+    EXPECT_EQ(ir::layerOfName(name), layer) << name;
+}
+
+TEST(ReportGraph, LayersOfOneModelsTwoStacksAreTwo) {
+  auto module = llvm::cantFail(parseModule(R"(
+func @forward(%x: f32[4]) -> f32[4] {
+  %encoder.layer.0.out = neg %x : f32[4]
+  %decoder.layer.0.out = neg %encoder.layer.0.out : f32[4]
+  return %decoder.layer.0.out
+}
+)",
+                                           "t.fir"));
+  std::vector<std::string> layers;
+  for (const GraphNode &node : graphOf(*module->functions()[0])) layers.push_back(node.layer);
+  EXPECT_EQ(layers, (std::vector<std::string>{"", "encoder.layer.0", "decoder.layer.0"}));
 }
 
 TEST(ReportFolder, WhatIsWrongIsSaidWithTheFileAndWhatToDo) {

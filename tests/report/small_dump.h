@@ -54,8 +54,8 @@ func @forward(%x: f32[B, 4]) -> f32[B, 8] {
       "why_not_fp8": "computes in f32", "algorithm": "own: gemm_simt", "ms": 0.25}])");
     folder.write("fusions.json", R"([
       {"kind": "taken", "rule": "fusion", "function": "forward", "subject": "%blocks.0.fc = linear with %y = gelu",
-       "location": "two.cpp:7", "reason": "one contraction kernel", "bytes_saved": 1024},
-      {"kind": "near miss", "rule": "fold", "function": "evaluate", "subject": "%y = gelu", "reason": "elsewhere"}])");
+       "values": ["blocks.0.fc", "y"], "location": "two.cpp:7", "reason": "one contraction kernel", "bytes_saved": 1024},
+      {"kind": "near miss", "rule": "fold", "function": "evaluate", "subject": "%y = gelu", "values": ["y"], "reason": "elsewhere"}])");
     folder.write("plan.json", R"({"function": "forward", "peak_bytes": 4096, "live_bytes": [1024], "buffers": [
       {"values": [{"name": "y", "type": "f32[B, 8]"}], "place": "output", "offset": 0, "bytes": 512, "first": 0,
        "last": 1, "why": "a result"}]})");
