@@ -1,4 +1,5 @@
 // The command, run as a user runs it: exit codes, messages, JSON.
+#include "frontend/api/tensor_files.h"
 #include "runtime/cache/cache.h"
 #include "tests/frontend/command.h"
 #include "llvm/ADT/StringExtras.h"
@@ -395,6 +396,37 @@ TEST(Cli, RunReadsAndWritesNpyFiles) {
   Ran missing = runFusor(run);
   EXPECT_EQ(missing.exit, 1);
   EXPECT_SAYS(missing.err, "input 'x' (f32[N]) is missing");
+}
+
+// A weight of 1e-5 and an input of 1e-4 are 0 in E4M3 where their scales are 1.
+TEST(Cli, RunInFp8MeasuresItsScales) {
+  TemporaryFolder folder;
+  constexpr int64_t kSize = 16;
+  std::string small, one; // 1e-5 and 1 on the diagonal
+  for (int64_t i = 0; i < kSize * kSize; ++i) {
+    bool isDiagonal = i % (kSize + 1) == 0;
+    small += (i ? ", " : "") + std::string(isDiagonal ? "1e-5" : "0.0");
+    one += (i ? ", " : "") + std::string(isDiagonal ? "1.0" : "0.0");
+  }
+  std::ofstream(folder.path("m.fir")) << "const @w : f32[16, 16] = [" << small << "]\nconst @head : f32[16, 16] = ["
+                                      << one
+                                      << "]\nfunc @forward(%x: f32[2, 16]) -> f32[2, 16] {\n  %h = linear %x, @w : "
+                                         "f32[2, 16]\n  %y = linear %h, @head : f32[2, 16]\n  return %y\n}\n";
+  fusor::frontend::HostTensor x{fusor::ir::DType::f32, {2, kSize}, std::vector<char>(2 * kSize * sizeof(float))}, y = x;
+  for (int64_t i = 0; i < 2 * kSize; ++i) {
+    double value = 1e-4 * static_cast<double>(i % kSize + 1);
+    fusor::ir::storeElement(x.dtype, x.bytes.data(), i, value), fusor::ir::storeElement(y.dtype, y.bytes.data(), i, 1e-5 * value);
+  }
+  ASSERT_FALSE(fusor::frontend::writeTensorFile(folder.path(""), "input_0_x", x));
+  ASSERT_FALSE(fusor::frontend::writeTensorFile(folder.path("want"), "output_0_y", y));
+  Ran ran =
+      runFusor("run " + folder.path("m.fir") + " --device cpu --precision fp8 --json --atol 0 --rtol 0.07 --inputs " +
+               folder.path("") + " --expect " + folder.path("want"));
+  EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;
+  EXPECT_SAYS(ran.err, "FP8 scales are those of these inputs");
+  bool isRounded = false; // to 3 bits, so it is FP8 that was run
+  for (const auto &line : objects(ran.out)) isRounded |= line.getNumber("max_abs_diff").getValueOr(0) > 2e-10;
+  EXPECT_TRUE(isRounded) << ran.out;
 }
 
 } // namespace
