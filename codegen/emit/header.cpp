@@ -66,7 +66,8 @@ std::string passesSaved(const FusionBody &body) {
   }
   after += llvm::count_if(block.arguments(), isLargest) + llvm::count_if(block.terminator()->operands(), isLargest);
   if (before <= after) return "";
-  return llvm::formatv("; saves {0} passes over [{1}]", before - after, str(llvm::ArrayRef<Dim>(largest->shape)));
+  return llvm::formatv("; saves {0} pass{1} over [{2}]", before - after, before - after == 1 ? "" : "es",
+                       str(llvm::ArrayRef<Dim>(largest->shape)));
 }
 
 // add_gelu__bf16_11008: the chain, the dtype and the fixed dims of its first result.

@@ -144,9 +144,11 @@ private:
 
   // Loads, computes and stores the steps of some spans; those of rows also accumulate.
   template <typename Takes> void steps(Takes takes, llvm::StringRef what, bool isColumns) {
-    w().line("// {0}", what);
+    const bool isAnything = llvm::any_of(plan_.main, [&](const LoopStep &step) { return takes(step.span); });
+    if (isAnything) w().line("// {0}", what);
     for (const LoopStep &step : plan_.main)
       if (step.kind == LoopStep::Kind::load && takes(step.span)) text_.load(step);
+    if (isAnything && !isColumns) w().raw("// compute");
     llvm::MapVector<const ValueDef *, std::string> arrays;
     auto needsArray = [&](Value v) {
       if (arrays.count(v.def())) return;
@@ -182,6 +184,8 @@ private:
     if (!isColumns)
       for (unsigned i = 0; i < plan_.sums.size(); ++i)
         if (isRow(plan_.sums[i].of)) accumulate(running_[i], plan_.sums[i]);
+    if (!isColumns && llvm::any_of(plan_.stores, [&](const LoopStore &store) { return takes(store.span); }))
+      w().raw("// store");
     for (const LoopStore &store : plan_.stores) {
       if (!takes(store.span)) continue;
       std::optional<CodeWriter::Block> once;

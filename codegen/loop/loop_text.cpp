@@ -162,13 +162,17 @@ std::optional<CodeWriter::Block> LoopText::laneLoop() {
 void LoopText::define(Value v, DType type, std::string text) {
   if (auto it = targets_.find(v.def()); it != targets_.end()) {
     std::string target = it->second;
-    w().noted(target + " = " + text + ";", v.type().str());
+    w().noted(target + " = " + text + ";", inMargin(v));
     return bind(v, target);
   }
   std::string base = v.name().empty() ? v.op()->name().str() : v.name().str();
   std::string variable = k_.names().make(base);
-  w().noted(llvm::formatv("const {0} {1} = {2};", variableType(type), variable, text).str(), v.type().str());
+  w().noted(llvm::formatv("const {0} {1} = {2};", variableType(type), variable, text).str(), inMargin(v));
   bind(v, variable);
+}
+
+std::string LoopText::inMargin(Value v) const {
+  return shapeInMargin_.empty() || v.rank() == 0 ? v.type().str() : (ir::name(v.dtype()) + shapeInMargin_).str();
 }
 
 void LoopText::prepare(const LoopStep &step) {

@@ -38,6 +38,8 @@ public:
   void setPointers(llvm::ArrayRef<std::string> inputs, llvm::ArrayRef<std::string> outputs) {
     inputs_.assign(inputs.begin(), inputs.end()), outputs_.assign(outputs.begin(), outputs.end());
   }
+  /// The margin says `shape` for the dims of what is no scalar: the loop is one over tensors of several shapes.
+  void setShapeInMargin(std::string shape) { shapeInMargin_ = std::move(shape); }
 
   /// True for steps with one value a column: arrays when width > 1.
   bool isWide(Span span) const { return width_ > 1 && (span == Span::full || span == Span::column); }
@@ -85,6 +87,7 @@ private:
   std::string pointer(const Access &access);
   std::string pointer(const LoopStore &store);
   void define(ir::Value v, ir::DType type, std::string text);
+  std::string inMargin(ir::Value v) const;
   bool isOnlyStored(ir::Value v) const;
   ir::DType typeOf(ir::Value v) const { return v.dtype(); }
 
@@ -93,7 +96,7 @@ private:
   int width_;
   Place place_;
   CodeWriter *w_ = nullptr;
-  std::string accumulator_, accumulatorPointer_;
+  std::string accumulator_, accumulatorPointer_, shapeInMargin_;
   std::vector<std::string> inputs_, outputs_;
   llvm::DenseMap<const ir::ValueDef *, std::string> spelled_, targets_, keys_;
 };

@@ -250,11 +250,25 @@ private:
     return (reducer(op) + "::identity<" + accumulatorType(type) + ">()").str();
   }
 
+  // "compute: sum", "compute and store": what a sweep over the columns is for.
+  std::string phaseOf(unsigned at) const {
+    llvm::SmallVector<llvm::StringRef, 2> reductions;
+    for (const LoopStep &step : plan_.main)
+      if (step.kind == LoopStep::Kind::rowReduce && schedule_.level(schedule_.reduced(step)) == at &&
+          !llvm::is_contained(reductions, step.op->name()))
+        reductions.push_back(step.op->name());
+    bool stores = llvm::any_of(plan_.stores, [&](const LoopStore &store) {
+      return variesOverColumns(store.span) && schedule_.outputSweep(store.value) == at;
+    });
+    return std::string(stores ? "compute and store" : "compute") + (reductions.empty() ? "" : ": ") +
+           llvm::join(reductions, ", ");
+  }
+
   void sweep(unsigned at) {
     if (schedule_.wantedBy(at).empty()) return;
     RowSchedule::Values needed = schedule_.neededBy(at);
 
-    w().line("// sweep {0}", at);
+    w().line("// {0}", phaseOf(at));
     ring_.await(needed);
     llvm::SmallVector<const LoopStep *, 4> reductions;
     llvm::SmallVector<std::string, 4> sums;

@@ -40,6 +40,7 @@ private:
     LoopText text(k, plan_.loop, 1);
     text.setWriter(w);
     text.setPlace({"0", "i", "i"});
+    if (plan_.tensors.size() > 1) text.setShapeInMargin("[n]"); // each tensor has its own
     pointers(k);
     computeShared(k, text);
     std::vector<std::string> running;

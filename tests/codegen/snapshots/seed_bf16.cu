@@ -24,7 +24,7 @@ embedding_add_layer_norm__bf16_256_768(const float *__restrict__ emb_weight, con
       for (int e = 0; e < 8; ++e) v8[j][e] = 0.0f;
     loadVector(pos_weight + row % 256 * 768 + c, pos_weight8[j]);
   }
-  // sweep 0
+  // compute and store: sum
   float sum_acc = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
@@ -41,7 +41,7 @@ embedding_add_layer_norm__bf16_256_768(const float *__restrict__ emb_weight, con
   }
   sum_acc = warpReduce<Sum>(sum_acc);
   const float div = sum_acc / 768.0f;                                           // f32[B, 256, 1]
-  // sweep 1
+  // compute: sum
   float sum_acc2 = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
@@ -59,7 +59,7 @@ embedding_add_layer_norm__bf16_256_768(const float *__restrict__ emb_weight, con
   const float div2 = sum_acc2 / 768.0f;                                         // f32[B, 256, 1]
   const float add = div2 + 1e-05f;                                              // f32[B, 256, 1]
   const float rsqrt2 = math::rsqrt(add);                                        // f32[B, 256, 1]
-  // sweep 2
+  // compute and store
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
     const int c = (j * 32 + thread) * 8;
@@ -162,7 +162,7 @@ layer_norm__bf16_256_768(const bf16 *mid, const float *__restrict__ ln2_weight, 
     const int c = (j * 32 + thread) * 8;
     loadVector(mid + row * 768 + c, mid8[j]);
   }
-  // sweep 0
+  // compute: sum
   float sum_acc = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
@@ -174,7 +174,7 @@ layer_norm__bf16_256_768(const bf16 *mid, const float *__restrict__ ln2_weight, 
   }
   sum_acc = warpReduce<Sum>(sum_acc);
   const float div = sum_acc / 768.0f;                                           // f32[B, 256, 1]
-  // sweep 1
+  // compute: sum
   float sum_acc2 = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
@@ -190,7 +190,7 @@ layer_norm__bf16_256_768(const bf16 *mid, const float *__restrict__ ln2_weight, 
   const float div2 = sum_acc2 / 768.0f;                                         // f32[B, 256, 1]
   const float add = div2 + 1e-05f;                                              // f32[B, 256, 1]
   const float rsqrt2 = math::rsqrt(add);                                        // f32[B, 256, 1]
-  // sweep 2
+  // compute and store
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
     const int c = (j * 32 + thread) * 8;
@@ -276,7 +276,7 @@ layer_norm__f32_256_768(const bf16 *__restrict__ out, const float *__restrict__ 
     const int c = (j * 32 + thread) * 8;
     loadVector(out + row * 768 + c, out8[j]);
   }
-  // sweep 0
+  // compute: sum
   float sum_acc = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
@@ -288,7 +288,7 @@ layer_norm__f32_256_768(const bf16 *__restrict__ out, const float *__restrict__ 
   }
   sum_acc = warpReduce<Sum>(sum_acc);
   const float div = sum_acc / 768.0f;                                           // f32[B, 256, 1]
-  // sweep 1
+  // compute: sum
   float sum_acc2 = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
@@ -304,7 +304,7 @@ layer_norm__f32_256_768(const bf16 *__restrict__ out, const float *__restrict__ 
   const float div2 = sum_acc2 / 768.0f;                                         // f32[B, 256, 1]
   const float add = div2 + 1e-05f;                                              // f32[B, 256, 1]
   const float rsqrt2 = math::rsqrt(add);                                        // f32[B, 256, 1]
-  // sweep 2
+  // compute and store
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
     const int c = (j * 32 + thread) * 8;
@@ -345,7 +345,7 @@ linear__f32_256_96(const float *__restrict__ ln_f, const float *__restrict__ hea
 // ---- cross_entropy__f32_rows ----
 // cross_entropy__f32_rows   (row kernel)
 //   %loss, %cross_entropy, %cross_entropy2 = cross_entropy %logits, %targets : f32[], f32[B, 256, 1], f32[]
-// 1 op -> several kernels, this is step 'rows'; reads logits targets, writes loss; saves 1 passes over [B, 256, 1].
+// 1 op -> several kernels, this is step 'rows'; reads logits targets, writes loss; saves 1 pass over [B, 256, 1].
 // grid = min(ceil(256*B / 4), 2048), block = 128, a warp a row, one after another; the row stays in registers
 extern "C" __global__ void __launch_bounds__(128)
 cross_entropy__f32_rows(const float *__restrict__ logits, const i32 *__restrict__ targets, float *__restrict__ partials2, float *__restrict__ partials3, i64 B) {
@@ -366,7 +366,7 @@ cross_entropy__f32_rows(const float *__restrict__ logits, const i32 *__restrict_
     const i32 reshape = load(targets + row);
     const bool ne = reshape != (i32)-100;                                       // i1[B, 256, 1]
     const float cast = convert<float>(ne);                                      // f32[B, 256, 1]
-    // sweep 0
+    // compute: reduce_max, sum
     float reduce_max_acc = Max::identity<float>();
     float sum_acc = Sum::identity<float>();
     {
@@ -384,7 +384,7 @@ cross_entropy__f32_rows(const float *__restrict__ logits, const i32 *__restrict_
     }
     reduce_max_acc = warpReduce<Max>(reduce_max_acc);
     sum_acc = warpReduce<Sum>(sum_acc);
-    // sweep 1
+    // compute: sum
     float sum_acc2 = Sum::identity<float>();
     {
       const int c = thread * 4;
@@ -417,7 +417,7 @@ cross_entropy__f32_rows(const float *__restrict__ logits, const i32 *__restrict_
 // ---- cross_entropy__f32_finish ----
 // cross_entropy__f32_finish   (row kernel)
 //   %loss, %cross_entropy, %cross_entropy2 = cross_entropy %logits, %targets : f32[], f32[B, 256, 1], f32[]
-// 1 op -> several kernels, this is step 'finish'; reads logits targets, writes loss; saves 1 passes over [B, 256, 1].
+// 1 op -> several kernels, this is step 'finish'; reads logits targets, writes loss; saves 1 pass over [B, 256, 1].
 // grid = 1, block = 512, adds min(ceil(256*B / 4), 2048) partial results
 extern "C" __global__ void __launch_bounds__(512, 2)
 cross_entropy__f32_finish(float *__restrict__ loss, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
@@ -457,7 +457,7 @@ embedding_add_layer_norm__bf16_256_768_v2(const float *__restrict__ emb_weight, 
       for (int e = 0; e < 8; ++e) v8[j][e] = 0.0f;
     loadVector(pos_weight + row % 256 * 768 + c, pos_weight8[j]);
   }
-  // sweep 0
+  // compute and store: sum
   float sum_acc = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
@@ -474,7 +474,7 @@ embedding_add_layer_norm__bf16_256_768_v2(const float *__restrict__ emb_weight, 
   }
   sum_acc = warpReduce<Sum>(sum_acc);
   const float div = sum_acc / 768.0f;                                           // f32[B, 256, 1]
-  // sweep 1
+  // compute: sum
   float sum_acc2 = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
@@ -492,7 +492,7 @@ embedding_add_layer_norm__bf16_256_768_v2(const float *__restrict__ emb_weight, 
   const float div2 = sum_acc2 / 768.0f;                                         // f32[B, 256, 1]
   const float add = div2 + 1e-05f;                                              // f32[B, 256, 1]
   const float rsqrt2 = math::rsqrt(add);                                        // f32[B, 256, 1]
-  // sweep 2
+  // compute and store
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
     const int c = (j * 32 + thread) * 8;
@@ -557,7 +557,7 @@ layer_norm__bf16_256_768_v2(const bf16 *mid, const float *__restrict__ ln2_weigh
     const int c = (j * 32 + thread) * 8;
     loadVector(mid + row * 768 + c, mid8[j]);
   }
-  // sweep 0
+  // compute: sum
   float sum_acc = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
@@ -569,7 +569,7 @@ layer_norm__bf16_256_768_v2(const bf16 *mid, const float *__restrict__ ln2_weigh
   }
   sum_acc = warpReduce<Sum>(sum_acc);
   const float div = sum_acc / 768.0f;                                           // f32[B, 256, 1]
-  // sweep 1
+  // compute: sum
   float sum_acc2 = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
@@ -585,7 +585,7 @@ layer_norm__bf16_256_768_v2(const bf16 *mid, const float *__restrict__ ln2_weigh
   const float div2 = sum_acc2 / 768.0f;                                         // f32[B, 256, 1]
   const float add = div2 + 1e-05f;                                              // f32[B, 256, 1]
   const float rsqrt2 = math::rsqrt(add);                                        // f32[B, 256, 1]
-  // sweep 2
+  // compute and store
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
     const int c = (j * 32 + thread) * 8;
@@ -618,7 +618,7 @@ layer_norm__bf16_256_768_v2(const bf16 *mid, const float *__restrict__ ln2_weigh
 // linear_gelu__bf16_256_3072_v2   (contraction kernel)
 //   %fc1 = linear %ln2, %fc1_weight, bias = %fc1_bias : bf16[B, 256, 3072]
 //   %activation = gelu %fc1                           : bf16[B, 256, 3072]
-// 2 ops -> 1 kernel; reads ln2 fc1_weight fc1_bias, writes fc1 activation; saves 1 passes over [B, 256, 3072].
+// 2 ops -> 1 kernel; reads ln2 fc1_weight fc1_bias, writes fc1 activation; saves 1 pass over [B, 256, 3072].
 // grid = ceil(256*B / 128) * 24, block = 256, tiles of 128 x 128
 extern "C" __global__ void __launch_bounds__(256)
 linear_gelu__bf16_256_3072_v2(const bf16 *__restrict__ ln2, const bf16 *__restrict__ fc1_weight, const bf16 *__restrict__ fc1_bias2, bf16 *__restrict__ fc1, bf16 *__restrict__ activation2, i64 B) {
@@ -655,7 +655,7 @@ layer_norm__f32_256_768_v2(const bf16 *__restrict__ out, const float *__restrict
     const int c = (j * 32 + thread) * 8;
     loadVector(out + row * 768 + c, out8[j]);
   }
-  // sweep 0
+  // compute: sum
   float sum_acc = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
@@ -667,7 +667,7 @@ layer_norm__f32_256_768_v2(const bf16 *__restrict__ out, const float *__restrict
   }
   sum_acc = warpReduce<Sum>(sum_acc);
   const float div = sum_acc / 768.0f;                                           // f32[B, 256, 1]
-  // sweep 1
+  // compute: sum
   float sum_acc2 = Sum::identity<float>();
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
@@ -683,7 +683,7 @@ layer_norm__f32_256_768_v2(const bf16 *__restrict__ out, const float *__restrict
   const float div2 = sum_acc2 / 768.0f;                                         // f32[B, 256, 1]
   const float add = div2 + 1e-05f;                                              // f32[B, 256, 1]
   const float rsqrt2 = math::rsqrt(add);                                        // f32[B, 256, 1]
-  // sweep 2
+  // compute and store
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
     const int c = (j * 32 + thread) * 8;
@@ -735,7 +735,7 @@ cross_entropy__f32_rows_v2(const float *__restrict__ logits, const i32 *__restri
     const i32 reshape = load(targets + row);
     const bool ne = reshape != (i32)-100;                                       // i1[B, 256, 1]
     const float cast = convert<float>(ne);                                      // f32[B, 256, 1]
-    // sweep 0
+    // compute: reduce_max, sum
     float reduce_max_acc = Max::identity<float>();
     float sum_acc = Sum::identity<float>();
     {
@@ -753,7 +753,7 @@ cross_entropy__f32_rows_v2(const float *__restrict__ logits, const i32 *__restri
     }
     reduce_max_acc = warpReduce<Max>(reduce_max_acc);
     sum_acc = warpReduce<Sum>(sum_acc);
-    // sweep 1
+    // compute: sum
     float sum_acc2 = Sum::identity<float>();
     {
       const int c = thread * 4;
@@ -924,7 +924,7 @@ normalize_layer_norm_grad_layer_norm_param_grad__f32_256_768_rows(const bf16 *ou
     }
     commitCopies();
     waitForCopies<1>();
-    // sweep 0
+    // compute and store: sum
     float sum_acc = Sum::identity<float>();
     float sum_acc2 = Sum::identity<float>();
     #pragma unroll
@@ -960,7 +960,7 @@ normalize_layer_norm_grad_layer_norm_param_grad__f32_256_768_rows(const bf16 *ou
     sum_acc2 = warpReduce<Sum>(sum_acc2);
     const float div = sum_acc / 768.0f;                                         // f32[B, 256, 1]
     const float div2 = sum_acc2 / 768.0f;                                       // f32[B, 256, 1]
-    // sweep 1
+    // compute and store
     #pragma unroll
     for (int j = 0; j < 3; ++j) {
       const int c = (j * 32 + thread) * 8;
@@ -1190,7 +1190,7 @@ normalize_layer_norm_grad_layer_norm_param_grad__bf16_256_768_rows(const bf16 *m
     }
     commitCopies();
     waitForCopies<1>();
-    // sweep 0
+    // compute and store: sum
     float sum_acc = Sum::identity<float>();
     float sum_acc2 = Sum::identity<float>();
     #pragma unroll
@@ -1228,7 +1228,7 @@ normalize_layer_norm_grad_layer_norm_param_grad__bf16_256_768_rows(const bf16 *m
     sum_acc2 = warpReduce<Sum>(sum_acc2);
     const float div = sum_acc / 768.0f;                                         // f32[B, 256, 1]
     const float div2 = sum_acc2 / 768.0f;                                       // f32[B, 256, 1]
-    // sweep 1
+    // compute and store
     #pragma unroll
     for (int j = 0; j < 3; ++j) {
       const int c = (j * 32 + thread) * 8;
@@ -1437,12 +1437,12 @@ sum__f32_2304_rows(const bf16 *__restrict__ d_qkv, float *__restrict__ d_qkv_bia
   float d_qkv_bias_sum[8];
   for (int e = 0; e < 8; ++e) d_qkv_bias_sum[e] = Sum::identity<float>();
   if (c < 2304) {
-    // this thread's columns
     #pragma unroll 4
     for (i64 row = firstRow + warp; row < endRow; row += 8) {
       // load
       float d_qkv8[8];
       loadVector(d_qkv + row * 2304 + c, d_qkv8);
+      // compute
       #pragma unroll
       for (int e = 0; e < 8; ++e) {
         const float cast = d_qkv8[e];                                           // f32[B, 256, 2304]
@@ -1534,7 +1534,7 @@ normalize_layer_norm_grad_layer_norm_param_grad__bf16_256_768_rows_v2(const bf16
     }
     commitCopies();
     waitForCopies<1>();
-    // sweep 0
+    // compute and store: sum
     float sum_acc = Sum::identity<float>();
     float sum_acc2 = Sum::identity<float>();
     #pragma unroll
@@ -1572,7 +1572,7 @@ normalize_layer_norm_grad_layer_norm_param_grad__bf16_256_768_rows_v2(const bf16
     sum_acc2 = warpReduce<Sum>(sum_acc2);
     const float div = sum_acc / 768.0f;                                         // f32[B, 256, 1]
     const float div2 = sum_acc2 / 768.0f;                                       // f32[B, 256, 1]
-    // sweep 1
+    // compute and store
     #pragma unroll
     for (int j = 0; j < 3; ++j) {
       const int c = (j * 32 + thread) * 8;
@@ -1648,12 +1648,12 @@ sum__f32_256_768_rows(const float *__restrict__ d_embedded, float *__restrict__ 
   float d_pos_weight_sum[4];
   for (int e = 0; e < 4; ++e) d_pos_weight_sum[e] = Sum::identity<float>();
   if (c < 196608) {
-    // this thread's columns
     #pragma unroll 4
     for (i64 row = firstRow + warp; row < endRow; row += 8) {
       // load
       float d_embedded4[4];
       loadVector(d_embedded + row * 196608 + c, d_embedded4);
+      // compute
       #pragma unroll
       for (int e = 0; e < 4; ++e) {
         d_pos_weight_sum[e] += d_embedded4[e];
@@ -1799,21 +1799,21 @@ adamw__f32_96_768(const i32 *__restrict__ new_adamw_step2, const float *__restri
     float v4_3[4];
     #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      const float mul4 = d_emb_weight4[e] * 0.1f;                               // f32[96, 768]
-      const float mul5 = m_emb_weight4[e] * 0.9f;                               // f32[96, 768]
-      v4_2[e] = mul5 + mul4;                                                    // f32[96, 768]
-      const float mul6 = d_emb_weight4[e] * d_emb_weight4[e];                   // f32[96, 768]
-      const float mul7 = mul6 * 0.001f;                                         // f32[96, 768]
-      const float mul8 = v_emb_weight4[e] * 0.999f;                             // f32[96, 768]
-      v4_3[e] = mul8 + mul7;                                                    // f32[96, 768]
-      const float div = v4_3[e] / neg2;                                         // f32[96, 768]
-      const float sqrt = math::sqrt(div);                                       // f32[96, 768]
-      const float add = sqrt + 1e-08f;                                          // f32[96, 768]
-      const float div2 = v4_2[e] / neg;                                         // f32[96, 768]
-      const float div3 = div2 / add;                                            // f32[96, 768]
-      const float mul9 = optimizer_lr * div3;                                   // f32[96, 768]
-      const float mul10 = emb_weight4[e] * sub;                                 // f32[96, 768]
-      v4[e] = mul10 - mul9;                                                     // f32[96, 768]
+      const float mul4 = d_emb_weight4[e] * 0.1f;                               // f32[n]
+      const float mul5 = m_emb_weight4[e] * 0.9f;                               // f32[n]
+      v4_2[e] = mul5 + mul4;                                                    // f32[n]
+      const float mul6 = d_emb_weight4[e] * d_emb_weight4[e];                   // f32[n]
+      const float mul7 = mul6 * 0.001f;                                         // f32[n]
+      const float mul8 = v_emb_weight4[e] * 0.999f;                             // f32[n]
+      v4_3[e] = mul8 + mul7;                                                    // f32[n]
+      const float div = v4_3[e] / neg2;                                         // f32[n]
+      const float sqrt = math::sqrt(div);                                       // f32[n]
+      const float add = sqrt + 1e-08f;                                          // f32[n]
+      const float div2 = v4_2[e] / neg;                                         // f32[n]
+      const float div3 = div2 / add;                                            // f32[n]
+      const float mul9 = optimizer_lr * div3;                                   // f32[n]
+      const float mul10 = emb_weight4[e] * sub;                                 // f32[n]
+      v4[e] = mul10 - mul9;                                                     // f32[n]
     }
     // store
     storeUpTo(v + i, left, v4);
@@ -1931,22 +1931,22 @@ adamw__f32_2304_768(const i32 *__restrict__ new_adamw_step2, const float *__rest
     float new_qkv_weight54[4];
     #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      const float mul4 = d_qkv_weight4[e] * 0.1f;                               // f32[2304, 768]
-      const float mul5 = m_qkv_weight4[e] * 0.9f;                               // f32[2304, 768]
-      v4_2[e] = mul5 + mul4;                                                    // f32[2304, 768]
-      const float mul6 = d_qkv_weight4[e] * d_qkv_weight4[e];                   // f32[2304, 768]
-      const float mul7 = mul6 * 0.001f;                                         // f32[2304, 768]
-      const float mul8 = v_qkv_weight4[e] * 0.999f;                             // f32[2304, 768]
-      v4_3[e] = mul8 + mul7;                                                    // f32[2304, 768]
-      const float div = v4_3[e] / neg2;                                         // f32[2304, 768]
-      const float sqrt = math::sqrt(div);                                       // f32[2304, 768]
-      const float add = sqrt + 1e-08f;                                          // f32[2304, 768]
-      const float div2 = v4_2[e] / neg;                                         // f32[2304, 768]
-      const float div3 = div2 / add;                                            // f32[2304, 768]
-      const float mul9 = optimizer_lr * div3;                                   // f32[2304, 768]
-      const float mul10 = qkv_weight4[e] * sub;                                 // f32[2304, 768]
-      v4[e] = mul10 - mul9;                                                     // f32[2304, 768]
-      new_qkv_weight54[e] = roundTo<bf16>(v4[e]);                               // bf16[2304, 768]
+      const float mul4 = d_qkv_weight4[e] * 0.1f;                               // f32[n]
+      const float mul5 = m_qkv_weight4[e] * 0.9f;                               // f32[n]
+      v4_2[e] = mul5 + mul4;                                                    // f32[n]
+      const float mul6 = d_qkv_weight4[e] * d_qkv_weight4[e];                   // f32[n]
+      const float mul7 = mul6 * 0.001f;                                         // f32[n]
+      const float mul8 = v_qkv_weight4[e] * 0.999f;                             // f32[n]
+      v4_3[e] = mul8 + mul7;                                                    // f32[n]
+      const float div = v4_3[e] / neg2;                                         // f32[n]
+      const float sqrt = math::sqrt(div);                                       // f32[n]
+      const float add = sqrt + 1e-08f;                                          // f32[n]
+      const float div2 = v4_2[e] / neg;                                         // f32[n]
+      const float div3 = div2 / add;                                            // f32[n]
+      const float mul9 = optimizer_lr * div3;                                   // f32[n]
+      const float mul10 = qkv_weight4[e] * sub;                                 // f32[n]
+      v4[e] = mul10 - mul9;                                                     // f32[n]
+      new_qkv_weight54[e] = roundTo<bf16>(v4[e]);                               // bf16[n]
     }
     // store
     storeUpTo(v + i, left, v4);

@@ -24,7 +24,7 @@ embedding_add_layer_norm__f32_32_64(const float *__restrict__ emb_weight, const 
       loadVector(pos_weight + row % 32 * 64 + c, pos_weight4);
     }
   }
-  // sweep 0
+  // compute and store: sum
   float sum_acc = Sum::identity<float>();
   {
     const int c = thread * 4;
@@ -40,7 +40,7 @@ embedding_add_layer_norm__f32_32_64(const float *__restrict__ emb_weight, const 
   }
   sum_acc = warpReduce<Sum>(sum_acc);
   const float div = sum_acc / 64.0f;                                            // f32[B, 32, 1]
-  // sweep 1
+  // compute: sum
   float sum_acc2 = Sum::identity<float>();
   {
     const int c = thread * 4;
@@ -58,7 +58,7 @@ embedding_add_layer_norm__f32_32_64(const float *__restrict__ emb_weight, const 
   const float div2 = sum_acc2 / 64.0f;                                          // f32[B, 32, 1]
   const float add = div2 + 1e-05f;                                              // f32[B, 32, 1]
   const float rsqrt2 = math::rsqrt(add);                                        // f32[B, 32, 1]
-  // sweep 2
+  // compute and store
   {
     const int c = thread * 4;
     if (c < 64) {
@@ -157,7 +157,7 @@ layer_norm__f32_32_64(const float *mid, const float *__restrict__ ln2_weight, co
       loadVector(mid + row * 64 + c, mid4);
     }
   }
-  // sweep 0
+  // compute: sum
   float sum_acc = Sum::identity<float>();
   {
     const int c = thread * 4;
@@ -170,7 +170,7 @@ layer_norm__f32_32_64(const float *mid, const float *__restrict__ ln2_weight, co
   }
   sum_acc = warpReduce<Sum>(sum_acc);
   const float div = sum_acc / 64.0f;                                            // f32[B, 32, 1]
-  // sweep 1
+  // compute: sum
   float sum_acc2 = Sum::identity<float>();
   {
     const int c = thread * 4;
@@ -187,7 +187,7 @@ layer_norm__f32_32_64(const float *mid, const float *__restrict__ ln2_weight, co
   const float div2 = sum_acc2 / 64.0f;                                          // f32[B, 32, 1]
   const float add = div2 + 1e-05f;                                              // f32[B, 32, 1]
   const float rsqrt2 = math::rsqrt(add);                                        // f32[B, 32, 1]
-  // sweep 2
+  // compute and store
   {
     const int c = thread * 4;
     if (c < 64) {
@@ -271,7 +271,7 @@ linear__f32_32_96(const float *__restrict__ ln_f, const float *__restrict__ head
 // ---- cross_entropy__f32_rows ----
 // cross_entropy__f32_rows   (row kernel)
 //   %loss, %cross_entropy, %cross_entropy2 = cross_entropy %logits, %targets : f32[], f32[B, 32, 1], f32[]
-// 1 op -> several kernels, this is step 'rows'; reads logits targets, writes loss; saves 1 passes over [B, 32, 1].
+// 1 op -> several kernels, this is step 'rows'; reads logits targets, writes loss; saves 1 pass over [B, 32, 1].
 // grid = min(ceil(32*B / 4), 2048), block = 128, a warp a row, one after another; the row stays in registers
 extern "C" __global__ void __launch_bounds__(128)
 cross_entropy__f32_rows(const float *__restrict__ logits, const i32 *__restrict__ targets, float *__restrict__ partials2, float *__restrict__ partials3, i64 B) {
@@ -292,7 +292,7 @@ cross_entropy__f32_rows(const float *__restrict__ logits, const i32 *__restrict_
     const i32 reshape = load(targets + row);
     const bool ne = reshape != (i32)-100;                                       // i1[B, 32, 1]
     const float cast = convert<float>(ne);                                      // f32[B, 32, 1]
-    // sweep 0
+    // compute: reduce_max, sum
     float reduce_max_acc = Max::identity<float>();
     float sum_acc = Sum::identity<float>();
     {
@@ -310,7 +310,7 @@ cross_entropy__f32_rows(const float *__restrict__ logits, const i32 *__restrict_
     }
     reduce_max_acc = warpReduce<Max>(reduce_max_acc);
     sum_acc = warpReduce<Sum>(sum_acc);
-    // sweep 1
+    // compute: sum
     float sum_acc2 = Sum::identity<float>();
     {
       const int c = thread * 4;
@@ -343,7 +343,7 @@ cross_entropy__f32_rows(const float *__restrict__ logits, const i32 *__restrict_
 // ---- cross_entropy__f32_finish ----
 // cross_entropy__f32_finish   (row kernel)
 //   %loss, %cross_entropy, %cross_entropy2 = cross_entropy %logits, %targets : f32[], f32[B, 32, 1], f32[]
-// 1 op -> several kernels, this is step 'finish'; reads logits targets, writes loss; saves 1 passes over [B, 32, 1].
+// 1 op -> several kernels, this is step 'finish'; reads logits targets, writes loss; saves 1 pass over [B, 32, 1].
 // grid = 1, block = 512, adds min(ceil(32*B / 4), 2048) partial results
 extern "C" __global__ void __launch_bounds__(512, 2)
 cross_entropy__f32_finish(float *__restrict__ loss, const float *__restrict__ partials2, const float *__restrict__ partials3, i64 B) {
@@ -383,7 +383,7 @@ embedding_add_layer_norm__f32_32_64_v2(const float *__restrict__ emb_weight, con
       loadVector(pos_weight + row % 32 * 64 + c, pos_weight4);
     }
   }
-  // sweep 0
+  // compute and store: sum
   float sum_acc = Sum::identity<float>();
   {
     const int c = thread * 4;
@@ -399,7 +399,7 @@ embedding_add_layer_norm__f32_32_64_v2(const float *__restrict__ emb_weight, con
   }
   sum_acc = warpReduce<Sum>(sum_acc);
   const float div = sum_acc / 64.0f;                                            // f32[B, 32, 1]
-  // sweep 1
+  // compute: sum
   float sum_acc2 = Sum::identity<float>();
   {
     const int c = thread * 4;
@@ -417,7 +417,7 @@ embedding_add_layer_norm__f32_32_64_v2(const float *__restrict__ emb_weight, con
   const float div2 = sum_acc2 / 64.0f;                                          // f32[B, 32, 1]
   const float add = div2 + 1e-05f;                                              // f32[B, 32, 1]
   const float rsqrt2 = math::rsqrt(add);                                        // f32[B, 32, 1]
-  // sweep 2
+  // compute and store
   {
     const int c = thread * 4;
     if (c < 64) {
@@ -482,7 +482,7 @@ layer_norm__f32_32_64_v2(const float *mid, const float *__restrict__ ln2_weight,
       loadVector(mid + row * 64 + c, mid4);
     }
   }
-  // sweep 0
+  // compute: sum
   float sum_acc = Sum::identity<float>();
   {
     const int c = thread * 4;
@@ -495,7 +495,7 @@ layer_norm__f32_32_64_v2(const float *mid, const float *__restrict__ ln2_weight,
   }
   sum_acc = warpReduce<Sum>(sum_acc);
   const float div = sum_acc / 64.0f;                                            // f32[B, 32, 1]
-  // sweep 1
+  // compute: sum
   float sum_acc2 = Sum::identity<float>();
   {
     const int c = thread * 4;
@@ -512,7 +512,7 @@ layer_norm__f32_32_64_v2(const float *mid, const float *__restrict__ ln2_weight,
   const float div2 = sum_acc2 / 64.0f;                                          // f32[B, 32, 1]
   const float add = div2 + 1e-05f;                                              // f32[B, 32, 1]
   const float rsqrt2 = math::rsqrt(add);                                        // f32[B, 32, 1]
-  // sweep 2
+  // compute and store
   {
     const int c = thread * 4;
     if (c < 64) {
@@ -544,7 +544,7 @@ layer_norm__f32_32_64_v2(const float *mid, const float *__restrict__ ln2_weight,
 // linear_gelu__f32_32_256_v2   (contraction kernel)
 //   %fc1 = linear %ln2, %fc1_weight, bias = %fc1_bias : f32[B, 32, 256]
 //   %activation = gelu %fc1                           : f32[B, 32, 256]
-// 2 ops -> 1 kernel; reads ln2 fc1_weight fc1_bias, writes fc1 activation; saves 1 passes over [B, 32, 256].
+// 2 ops -> 1 kernel; reads ln2 fc1_weight fc1_bias, writes fc1 activation; saves 1 pass over [B, 32, 256].
 // grid = ceil(32*B / 128) * 2, block = 256, tiles of 128 x 128
 extern "C" __global__ void __launch_bounds__(256)
 linear_gelu__f32_32_256_v2(const float *__restrict__ ln2, const float *__restrict__ fc1_weight, const float *__restrict__ fc1_bias2, float *__restrict__ fc1, float *__restrict__ activation2, i64 B) {
@@ -586,7 +586,7 @@ cross_entropy__f32_rows_v2(const float *__restrict__ logits, const i32 *__restri
     const i32 reshape = load(targets + row);
     const bool ne = reshape != (i32)-100;                                       // i1[B, 32, 1]
     const float cast = convert<float>(ne);                                      // f32[B, 32, 1]
-    // sweep 0
+    // compute: reduce_max, sum
     float reduce_max_acc = Max::identity<float>();
     float sum_acc = Sum::identity<float>();
     {
@@ -604,7 +604,7 @@ cross_entropy__f32_rows_v2(const float *__restrict__ logits, const i32 *__restri
     }
     reduce_max_acc = warpReduce<Max>(reduce_max_acc);
     sum_acc = warpReduce<Sum>(sum_acc);
-    // sweep 1
+    // compute: sum
     float sum_acc2 = Sum::identity<float>();
     {
       const int c = thread * 4;
@@ -749,7 +749,7 @@ normalize_layer_norm_grad_layer_norm_param_grad__f32_32_64_rows(const float *out
     }
     const float x2 = load(x2_2 + row);
     const float x = load(x3 + row);
-    // sweep 0
+    // compute and store: sum
     float sum_acc = Sum::identity<float>();
     float sum_acc2 = Sum::identity<float>();
     {
@@ -781,7 +781,7 @@ normalize_layer_norm_grad_layer_norm_param_grad__f32_32_64_rows(const float *out
     sum_acc2 = warpReduce<Sum>(sum_acc2);
     const float div = sum_acc / 64.0f;                                          // f32[B, 32, 1]
     const float div2 = sum_acc2 / 64.0f;                                        // f32[B, 32, 1]
-    // sweep 1
+    // compute and store
     {
       const int c = thread * 4;
       if (c < 64) {
@@ -971,7 +971,7 @@ normalize_layer_norm_grad_layer_norm_param_grad__f32_32_64_rows_v2(const float *
     }
     const float x2 = load(x2_2 + row);
     const float x = load(x3 + row);
-    // sweep 0
+    // compute and store: sum
     float sum_acc = Sum::identity<float>();
     float sum_acc2 = Sum::identity<float>();
     {
@@ -1003,7 +1003,7 @@ normalize_layer_norm_grad_layer_norm_param_grad__f32_32_64_rows_v2(const float *
     sum_acc2 = warpReduce<Sum>(sum_acc2);
     const float div = sum_acc / 64.0f;                                          // f32[B, 32, 1]
     const float div2 = sum_acc2 / 64.0f;                                        // f32[B, 32, 1]
-    // sweep 1
+    // compute and store
     {
       const int c = thread * 4;
       if (c < 64) {
@@ -1213,12 +1213,12 @@ sum__f32_192_rows(const float *__restrict__ d_qkv, float *__restrict__ d_qkv_bia
   float d_qkv_bias_sum[4];
   for (int e = 0; e < 4; ++e) d_qkv_bias_sum[e] = Sum::identity<float>();
   if (c < 192) {
-    // this thread's columns
     #pragma unroll 4
     for (i64 row = firstRow + warp; row < endRow; row += 8) {
       // load
       float d_qkv4[4];
       loadVector(d_qkv + row * 192 + c, d_qkv4);
+      // compute
       #pragma unroll
       for (int e = 0; e < 4; ++e) {
         d_qkv_bias_sum[e] += d_qkv4[e];
@@ -1282,7 +1282,7 @@ normalize_layer_norm_grad_layer_norm_param_grad__f32_32_64_rows_v3(const float *
     }
     const float x2 = load(x2_2 + row);
     const float x = load(x3 + row);
-    // sweep 0
+    // compute and store: sum
     float sum_acc = Sum::identity<float>();
     float sum_acc2 = Sum::identity<float>();
     {
@@ -1314,7 +1314,7 @@ normalize_layer_norm_grad_layer_norm_param_grad__f32_32_64_rows_v3(const float *
     sum_acc2 = warpReduce<Sum>(sum_acc2);
     const float div = sum_acc / 64.0f;                                          // f32[B, 32, 1]
     const float div2 = sum_acc2 / 64.0f;                                        // f32[B, 32, 1]
-    // sweep 1
+    // compute and store
     {
       const int c = thread * 4;
       if (c < 64) {
@@ -1379,12 +1379,12 @@ sum__f32_32_64_rows(const float *__restrict__ d_embedded, float *__restrict__ d_
   float d_pos_weight_sum[4];
   for (int e = 0; e < 4; ++e) d_pos_weight_sum[e] = Sum::identity<float>();
   if (c < 2048) {
-    // this thread's columns
     #pragma unroll 4
     for (i64 row = firstRow + warp; row < endRow; row += 8) {
       // load
       float d_embedded4[4];
       loadVector(d_embedded + row * 2048 + c, d_embedded4);
+      // compute
       #pragma unroll
       for (int e = 0; e < 4; ++e) {
         d_pos_weight_sum[e] += d_embedded4[e];
@@ -1538,21 +1538,21 @@ adamw__f32_96_64(const i32 *__restrict__ new_adamw_step2, const float *__restric
     float v4_3[4];
     #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      const float mul4 = d_emb_weight4[e] * 0.1f;                               // f32[96, 64]
-      const float mul5 = m_emb_weight4[e] * 0.9f;                               // f32[96, 64]
-      v4_2[e] = mul5 + mul4;                                                    // f32[96, 64]
-      const float mul6 = d_emb_weight4[e] * d_emb_weight4[e];                   // f32[96, 64]
-      const float mul7 = mul6 * 0.001f;                                         // f32[96, 64]
-      const float mul8 = v_emb_weight4[e] * 0.999f;                             // f32[96, 64]
-      v4_3[e] = mul8 + mul7;                                                    // f32[96, 64]
-      const float div = v4_3[e] / neg2;                                         // f32[96, 64]
-      const float sqrt = math::sqrt(div);                                       // f32[96, 64]
-      const float add = sqrt + 1e-08f;                                          // f32[96, 64]
-      const float div2 = v4_2[e] / neg;                                         // f32[96, 64]
-      const float div3 = div2 / add;                                            // f32[96, 64]
-      const float mul9 = optimizer_lr * div3;                                   // f32[96, 64]
-      const float mul10 = emb_weight4[e] * sub;                                 // f32[96, 64]
-      v4[e] = mul10 - mul9;                                                     // f32[96, 64]
+      const float mul4 = d_emb_weight4[e] * 0.1f;                               // f32[n]
+      const float mul5 = m_emb_weight4[e] * 0.9f;                               // f32[n]
+      v4_2[e] = mul5 + mul4;                                                    // f32[n]
+      const float mul6 = d_emb_weight4[e] * d_emb_weight4[e];                   // f32[n]
+      const float mul7 = mul6 * 0.001f;                                         // f32[n]
+      const float mul8 = v_emb_weight4[e] * 0.999f;                             // f32[n]
+      v4_3[e] = mul8 + mul7;                                                    // f32[n]
+      const float div = v4_3[e] / neg2;                                         // f32[n]
+      const float sqrt = math::sqrt(div);                                       // f32[n]
+      const float add = sqrt + 1e-08f;                                          // f32[n]
+      const float div2 = v4_2[e] / neg;                                         // f32[n]
+      const float div3 = div2 / add;                                            // f32[n]
+      const float mul9 = optimizer_lr * div3;                                   // f32[n]
+      const float mul10 = emb_weight4[e] * sub;                                 // f32[n]
+      v4[e] = mul10 - mul9;                                                     // f32[n]
     }
     // store
     storeUpTo(v + i, left, v4);
