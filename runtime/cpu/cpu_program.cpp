@@ -207,7 +207,7 @@ private:
       if (!store)
         return llvm::make_error<OutOfMemoryError>(
             persistentBytes_, 0, llvm::formatv("no memory for @{0}, {1} bytes", persistent->name, *bytes));
-      if (persistent->kind == PersistentKind::constant)
+      if (persistent->kind == PersistentKind::constant && !persistent->data->empty())
         std::memcpy(store.data(), persistent->data->data(), std::min<size_t>(*bytes, persistent->data->size()));
     }
     return llvm::Error::success();

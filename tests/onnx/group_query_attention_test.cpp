@@ -10,7 +10,7 @@ namespace {
 
 using ir::DType;
 
-struct Case {
+struct GroupQueryCase {
   const char *what;
   std::vector<int64_t> past; // of each sequence that is in the cache; the cache is as long as the longest
   int64_t tokens = 1;
@@ -33,7 +33,7 @@ constexpr int64_t kPositions = 16;
 struct Inputs {
   ir::RefTensor q, k, v, pastKey, pastValue, lengths, total, cos, sin, ids, bias, sink;
 
-  explicit Inputs(const Case &c) {
+  explicit Inputs(const GroupQueryCase &c) {
     auto random = [&](std::vector<int64_t> shape, uint64_t seed) { return randomTensor(DType::f32, shape, seed); };
     q = random({c.batch(), c.tokens, c.heads * c.d}, 1);
     k = random({c.batch(), c.tokens, c.kvHeads * c.d}, 2), v = random({c.batch(), c.tokens, c.kvHeads * c.d}, 3);
@@ -57,8 +57,8 @@ struct Wanted {
 };
 
 // The row of head h of token i, rotated by the angles of `place`.
-Numbers row(const Case &c, const ir::RefTensor &x, int64_t heads, int64_t b, int64_t i, int64_t h, int64_t place,
-            const Inputs *angles) {
+Numbers row(const GroupQueryCase &c, const ir::RefTensor &x, int64_t heads, int64_t b, int64_t i, int64_t h,
+            int64_t place, const Inputs *angles) {
   const double *from = x.data.data() + ((b * c.tokens + i) * heads + h) * c.d;
   Numbers y(from, from + c.d);
   const int64_t half = c.rotary / 2;
@@ -71,7 +71,7 @@ Numbers row(const Case &c, const ir::RefTensor &x, int64_t heads, int64_t b, int
   return y;
 }
 
-Wanted byLoops(const Case &c, const Inputs &in) {
+Wanted byLoops(const GroupQueryCase &c, const Inputs &in) {
   Wanted w;
   const int64_t all = c.total(), group = c.heads / c.kvHeads;
   w.y.assign(c.batch() * c.tokens * c.heads * c.d, 0);
@@ -115,7 +115,7 @@ Wanted byLoops(const Case &c, const Inputs &in) {
 // --- the model
 
 /// With the length of all as exporters have it: dim 1 of a mask, whose name is a symbol of its own.
-ModelBuilder model(const Case &c) {
+ModelBuilder model(const GroupQueryCase &c) {
   ModelBuilder m;
   const std::string batch = c.batch() == 1 ? "1" : "B", d = std::to_string(c.d);
   auto width = [&](int64_t heads) { return std::to_string(heads * c.d); };
@@ -160,7 +160,7 @@ ModelBuilder model(const Case &c) {
   return m;
 }
 
-std::vector<ir::RefTensor> tensorsOf(const Case &c, const Inputs &in) {
+std::vector<ir::RefTensor> tensorsOf(const GroupQueryCase &c, const Inputs &in) {
   std::vector<ir::RefTensor> tensors;
   if (c.isPacked) {
     ir::RefTensor all = tensor(DType::f32, {c.batch(), c.tokens, (c.heads + 2 * c.kvHeads) * c.d}, {});
@@ -187,9 +187,9 @@ void expectNear(const Numbers &found, const Numbers &wanted, double tolerance, c
   for (size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(found[i], wanted[i], tolerance) << what << ", element " << i;
 }
 
-std::vector<Case> cases() {
-  std::vector<Case> all;
-  auto add = [&](Case c) { all.push_back(std::move(c)); };
+std::vector<GroupQueryCase> cases() {
+  std::vector<GroupQueryCase> all;
+  auto add = [&](GroupQueryCase c) { all.push_back(std::move(c)); };
   add({.what = "a prompt", .past = {0, 0}, .tokens = 5, .hasPast = false});
   add({.what = "a prompt with an empty past", .past = {0, 0}, .tokens = 5});
   add({.what = "one sequence", .past = {6}});
@@ -221,7 +221,7 @@ std::vector<Case> cases() {
 }
 
 TEST(OnnxGroupQueryAttention, AgainstLoopsOverSequences) {
-  for (const Case &c : cases()) {
+  for (const GroupQueryCase &c : cases()) {
     SCOPED_TRACE(c.what);
     Inputs in(c);
     ModelBuilder m = model(c);
@@ -244,7 +244,7 @@ TEST(OnnxGroupQueryAttention, AgainstLoopsOverSequences) {
 
 // What is behind the end of a sequence is not read by its own tokens.
 TEST(OnnxGroupQueryAttention, APaddedPromptIsRightWhereItIsNotPadding) {
-  Case c{.what = "padded", .past = {0, 0}, .tokens = 5, .rotary = 4, .padding = 2};
+  GroupQueryCase c{.what = "padded", .past = {0, 0}, .tokens = 5, .rotary = 4, .padding = 2};
   Inputs in(c);
   Numbers found = resultsOf(model(c), tensorsOf(c, in))[0].data, wanted = byLoops(c, in).y;
   const size_t row = c.heads * c.d;
@@ -256,9 +256,10 @@ TEST(OnnxGroupQueryAttention, APaddedPromptIsRightWhereItIsNotPadding) {
 }
 
 TEST(OnnxGroupQueryAttention, PromptAndDecodingAreLifted) {
-  for (const Case &c : {Case{.what = "prompt", .past = {0, 0}, .tokens = 5, .hasPast = false, .rotary = 4},
-                        Case{.what = "one sequence", .past = {6}, .rotary = 4},
-                        Case{.what = "several sequences", .past = {2, 7}, .rotary = 4}}) {
+  for (const GroupQueryCase &c :
+       {GroupQueryCase{.what = "prompt", .past = {0, 0}, .tokens = 5, .hasPast = false, .rotary = 4},
+        GroupQueryCase{.what = "one sequence", .past = {6}, .rotary = 4},
+        GroupQueryCase{.what = "several sequences", .past = {2, 7}, .rotary = 4}}) {
     SCOPED_TRACE(c.what);
     auto imported = onnx::importBytes(model(c).bytes(), "m.onnx", "");
     ASSERT_TRUE(static_cast<bool>(imported)) << llvm::toString(imported.takeError());
@@ -270,7 +271,7 @@ TEST(OnnxGroupQueryAttention, PromptAndDecodingAreLifted) {
 }
 
 TEST(OnnxGroupQueryAttention, WhatIsNotReadIsNamed) {
-  Case c{.what = "", .past = {2, 7}, .hasBias = true};
+  GroupQueryCase c{.what = "", .past = {2, 7}, .hasBias = true};
   EXPECT_PART(model(c).imported(), "attention_bias behind a past of several sequences is not supported");
   c.hasBias = false, c.heads = 3;
   EXPECT_PART(model(c).imported(), "3 heads of queries are no multiple of 2 of keys");

@@ -8,8 +8,6 @@
 namespace fusor::tests {
 namespace {
 
-constexpr int32_t kF32 = 1, kI8 = 3, kI64 = 7;
-
 #define EXPECT_SAYS(text, part) EXPECT_NE(std::string(text).find(part), std::string::npos) << (text)
 #define EXPECT_SILENT(text, part) EXPECT_EQ(std::string(text).find(part), std::string::npos) << (text)
 
@@ -89,7 +87,7 @@ TEST(Import, ASoftmaxBelowOpset13IsOverTheWholeTail) {
 
 TEST(Import, AnInputThatDecidesShapesIsAskedFor) {
   ModelBuilder m;
-  m.input("x", {"6"}).input("to", {"2"}, kI64).output("y");
+  m.input("x", {"6"}).input("to", {"2"}, kInt64).output("y");
   m.node("Reshape", {"x", "to"}, {"y"});
   EXPECT_SAYS(m.imported(), "shape depends on what is in input 'to', which is not known at import");
   onnx::ImportOptions options;
@@ -106,7 +104,7 @@ TEST(Import, AnInputThatDecidesShapesIsAskedFor) {
 
 TEST(Import, ASliceToASizeNarrowsItsRange) {
   ModelBuilder m;
-  m.input("x", {"1", "512"}).input("ids", {"1", "S"}, kI64).output("y");
+  m.input("x", {"1", "512"}).input("ids", {"1", "S"}, kInt64).output("y");
   m.ints("zero", {0}).ints("one", {1});
   m.node("Shape", {"ids"}, {"shape"});
   m.node("Gather", {"shape", "one"}, {"s"});
@@ -151,12 +149,12 @@ TEST(Tensors, APayloadMustHaveExactlyTheSizeOfItsDims) {
   for (int bytes : {4, 12}) {
     ModelBuilder m;
     m.output("w");
-    m.initializer("w", {2}, kF32).set_raw_data(std::string(bytes, '\0'));
+    m.initializer("w", {2}, kFloat).set_raw_data(std::string(bytes, '\0'));
     EXPECT_SAYS(m.imported(), "initializer 'w' has " + std::to_string(bytes) + " bytes of raw_data, f32[2] needs 8");
   }
   ModelBuilder m;
   m.output("w");
-  m.initializer("w", {2}, kF32).add_float_data(1);
+  m.initializer("w", {2}, kFloat).add_float_data(1);
   EXPECT_SAYS(m.imported(), "has 1 entries in float_data, its dims ask for 2");
 }
 
@@ -164,15 +162,15 @@ TEST(Tensors, DimsAreCheckedBeforeTheyAreMultiplied) {
   for (std::vector<int64_t> dims : {std::vector<int64_t>{-1}, {int64_t(1) << 40, int64_t(1) << 40}}) {
     ModelBuilder m;
     m.output("w");
-    m.initializer("w", dims, kF32);
+    m.initializer("w", dims, kFloat);
     EXPECT_SAYS(m.imported(), dims[0] < 0 ? "has a negative dim, -1" : "has more elements than can be counted");
   }
 }
 
 TEST(Tensors, EntriesOfNarrowTypesMustBeTheirs) {
   ModelBuilder m;
-  m.output("w", kI8);
-  m.initializer("w", {1}, kI8).add_int32_data(128);
+  m.output("w", kInt8);
+  m.initializer("w", {1}, kInt8).add_int32_data(128);
   EXPECT_SAYS(m.imported(), "has the entry 128 in int32_data, which is no i8");
 }
 
@@ -188,7 +186,7 @@ TEST(Tensors, FnuzIsRefusedByName) {
 std::string withLocation(const std::string &location, llvm::StringRef folder) {
   ModelBuilder m;
   m.output("w");
-  onnx::Tensor &w = m.initializer("w", {2}, kF32);
+  onnx::Tensor &w = m.initializer("w", {2}, kFloat);
   w.set_data_location(1);
   auto *pair = w.add_external_data();
   pair->set_key("location"), pair->set_value(location);

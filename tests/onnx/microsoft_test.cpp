@@ -7,7 +7,6 @@ namespace fusor::tests {
 namespace {
 
 using ir::DType;
-constexpr int32_t kUint8 = 2, kInt8 = 3, kInt32 = 6;
 
 void expectNear(const Numbers &found, const Numbers &wanted, double tolerance = 1e-6) {
   ASSERT_EQ(found.size(), wanted.size());

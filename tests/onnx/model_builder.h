@@ -5,6 +5,9 @@
 
 namespace fusor::tests {
 
+/// Element types, as the format numbers them.
+constexpr int32_t kFloat = 1, kUint8 = 2, kInt8 = 3, kInt32 = 6, kInt64 = 7, kUint4 = 21, kInt4 = 22;
+
 class ModelBuilder {
 public:
   explicit ModelBuilder(int64_t opset = 21) {
@@ -19,7 +22,7 @@ public:
     set->set_version(version);
   }
   /// A dim is a number, or a name.
-  ModelBuilder &input(llvm::StringRef name, std::vector<std::string> dims, int32_t type = 1) {
+  ModelBuilder &input(llvm::StringRef name, std::vector<std::string> dims, int32_t type = kFloat) {
     auto *info = model.mutable_graph()->add_input();
     info->set_name(name.str());
     info->mutable_type()->mutable_tensor_type()->set_elem_type(type);
@@ -33,7 +36,7 @@ public:
     }
     return *this;
   }
-  ModelBuilder &output(llvm::StringRef name, int32_t type = 1) {
+  ModelBuilder &output(llvm::StringRef name, int32_t type = kFloat) {
     auto *info = model.mutable_graph()->add_output();
     info->set_name(name.str());
     info->mutable_type()->mutable_tensor_type()->set_elem_type(type);

@@ -6,8 +6,6 @@
 namespace fusor::tests {
 namespace {
 
-constexpr int32_t kInt32 = 6, kInt64 = 7;
-
 TEST(OnnxSizes, ACastOfASizeStaysASize) {
   ModelBuilder m;
   m.input("x", {"B", "T", "8"}).output("y").ints("one", {1}).ints("two", {2}).ints("rest", {-1, 8});

@@ -6,7 +6,6 @@ namespace fusor::tests {
 namespace {
 
 using ir::DType;
-constexpr int32_t kFloat = 1, kUint8 = 2, kInt8 = 3, kInt32 = 6, kUint4 = 21, kInt4 = 22;
 
 std::string bytesOf(std::initializer_list<int> values) {
   std::string bytes;

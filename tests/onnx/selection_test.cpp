@@ -9,7 +9,6 @@ namespace fusor::tests {
 namespace {
 
 using ir::DType;
-constexpr int32_t kFloat = 1, kInt64 = 7;
 const double kNaN = std::numeric_limits<double>::quiet_NaN(), kInfinity = std::numeric_limits<double>::infinity();
 
 // --- TopK
