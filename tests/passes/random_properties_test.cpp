@@ -21,7 +21,7 @@ uint64_t seeds() {
 }
 
 /// What is wrong after `pass` has run on a copy of `module`; "" where nothing is.
-std::string problem(const Module &module, const passes::Pass &pass, bool exact) {
+std::string problem(const ir::Module &module, const passes::Pass &pass, bool exact) {
   passes::PassOptions options;
   passes::PassContext context(options);
   auto after = module.clone();
@@ -66,7 +66,7 @@ void expectSound(llvm::StringRef name, bool exact, RandomGraphOptions options = 
     auto module = randomModule(seed, options);
     std::string text = problem(*module, *pass, exact);
     if (text.empty()) continue;
-    auto small = shrink(*module, [&](const Module &m) { return !problem(m, *pass, exact).empty(); });
+    auto small = shrink(*module, [&](const ir::Module &m) { return !problem(m, *pass, exact).empty(); });
     FAIL() << "seed " << seed << ": " << problem(*small, *pass, exact) << "\n" << small->str();
   }
 }
@@ -79,7 +79,7 @@ TEST(RandomProperties, LayoutComputesTheSameAndIsIdempotent) { expectSound("layo
 TEST(RandomProperties, FusionComputesTheSameAndIsIdempotent) { expectSound("fusion", true, everything()); }
 
 /// What is wrong with the gradients of `module`'s @random; "" where they match central differences of its first result.
-std::string wrongGradient(const Module &module) {
+std::string wrongGradient(const ir::Module &module) {
   auto copy = module.clone();
   Function &f = *copy->function("random");
   passes::PassOptions options;
@@ -120,7 +120,7 @@ TEST(RandomProperties, GradientsMatchFiniteDifferences) {
     withParams += !module->persistents().empty();
     std::string text = wrongGradient(*module);
     if (text.empty()) continue;
-    auto small = shrink(*module, [&](const Module &m) {
+    auto small = shrink(*module, [&](const ir::Module &m) {
       auto returns = m.function("random")->returns();
       return returns[0].value.type().str() == "f32[]" && !wrongGradient(m).empty();
     });
