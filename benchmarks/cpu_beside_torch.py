@@ -38,7 +38,7 @@ class Gpt(nn.Module):
     def forward(self, tokens, targets):
         x = self.emb(tokens) + self.pos.weight
         for block in self.blocks: x = block(x)
-        return F.cross_entropy(self.head(self.ln_f(x)).view(-1, VOCAB), targets.view(-1))
+        return F.cross_entropy(self.head(self.ln_f(x)).view(-1, VOCAB), targets.reshape(-1))
 
 
 def torch_step(batch, compiled):
