@@ -16,12 +16,6 @@ constexpr unsigned kMostScalarDepth = 8;
 // The largest form, attention with masks, has some thirty.
 constexpr unsigned kMostOpsOfAForm = 256;
 
-const ir::Persistent *storedConstant(Value value) {
-  if (!value.isPersistent()) return nullptr;
-  const ir::Persistent *p = value.users().front()->function()->module().persistent(value.name());
-  return p->kind == ir::PersistentKind::constant && p->data ? p : nullptr;
-}
-
 static std::optional<double> scalarOf(Value value, unsigned depth) {
   if (!value || !llvm::all_of(value.shape(), [](const ir::Dim &d) { return d.is(1); })) return std::nullopt;
   if (const ir::Persistent *p = storedConstant(value)) return ir::loadElement(p->type.dtype, p->data->data(), 0);

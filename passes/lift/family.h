@@ -2,6 +2,7 @@
 #pragma once
 #include "ir/graph/builder.h"
 #include "ir/graph/graph.h"
+#include "passes/rewrite/constant.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <functional>
 #include <optional>
@@ -49,8 +50,6 @@ Finding findAttention(ir::Op &op);  // softmax(q k^T scale + mask) v
 
 // --- values
 
-/// The constant that `value` reads from the module, with its bytes; else null.
-const ir::Persistent *storedConstant(ir::Value value);
 /// The number of a value with one element that is known now: a constant, or arithmetic on such, a few ops deep.
 std::optional<double> scalarOf(ir::Value value);
 /// Equal but for a few roundings in `dtype`.

@@ -83,19 +83,9 @@ private:
       erased_.insert(&dead);
       llvm::erase_if(refusals_, [&](const auto &refusal) { return refusal.op == &dead; });
     });
-    for (const std::string &name : constants) dropUnread(name);
+    // Not even until the end: models are large.
+    for (const std::string &name : constants) eraseUnread(function_.module(), name);
     return true;
-  }
-
-  // A weight and its transposed copy would both be kept: not even until the end, models are large.
-  void dropUnread(const std::string &name) {
-    ir::Module &module = function_.module();
-    for (const auto &function : module.functions())
-      for (ir::Value read : function->reads())
-        if (read.name() == name && !read.unused()) return;
-    for (const auto &persistent : module.persistents())
-      if (llvm::is_contained(persistent->deriveFrom, name)) return;
-    module.erasePersistent(name);
   }
 
   ir::Function &function_;

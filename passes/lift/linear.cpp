@@ -37,28 +37,9 @@ bool takesTransposed(const Op &op, Value weight) {
 // The constant @NAME.t, which other products may have made already. @NAME goes with its last reader.
 Value transposedConstant(ir::Builder &b, const std::string &name) {
   ir::Function &function = *b.block().function();
-  Module &module = function.module();
-  const Persistent &source = *module.persistent(name);
-  std::vector<char> bytes = transposedBytes(source);
+  const Persistent &source = *function.module().persistent(name);
   ir::TensorType type = source.type.withShape({source.type.dim(1), source.type.dim(0)});
-  std::string copy = name + ".t";
-  for (unsigned i = 1;; ++i) {
-    const Persistent *there = module.persistent(copy);
-    if (!there) break;
-    if (there->kind == PersistentKind::constant && there->type == type && there->data && *there->data == bytes)
-      return function.read(copy);
-    copy = name + ".t." + std::to_string(i); // somebody has a constant of that name
-  }
-  module.addPersistent({PersistentKind::constant,
-                        copy,
-                        type,
-                        {},
-                        std::make_shared<const std::vector<char>>(std::move(bytes)),
-                        {},
-                        {},
-                        {},
-                        source.location});
-  return function.read(copy);
+  return function.read(writeConstant(function.module(), name + ".t", type, transposedBytes(source), source.location));
 }
 
 } // namespace

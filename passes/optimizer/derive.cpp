@@ -2,6 +2,7 @@
 #include "ir/graph/bug.h"
 #include "ir/graph/builder.h"
 #include "ir/ops/op_def.h"
+#include "passes/rewrite/constant.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -34,46 +35,27 @@ namespace {
 
 constexpr llvm::StringLiteral kCopies[] = {"cast", "quantize", "amax", "transpose"};
 
-bool isRead(const ir::Module &module, llvm::StringRef name) {
-  for (const auto &function : module.functions())
-    for (ir::Value read : function->reads())
-      if (read.name() == name && !read.unused()) return true;
-  return llvm::any_of(module.persistents(), [&](const auto &p) { return llvm::is_contained(p->deriveFrom, name); });
-}
-
-// `source` in another dtype, as a cast has it: a constant, as long as the module has no other of that name and content.
+// What a cast to `to` makes of the constant, as a constant.
 std::string castConstant(ir::Module &module, const ir::Persistent &source, ir::DType to) {
-  auto bytes =
-      std::make_shared<std::vector<char>>(source.data->size() / ir::byteSize(source.type.dtype) * ir::byteSize(to));
-  for (int64_t i = 0, count = bytes->size() / ir::byteSize(to); i < count; ++i)
-    ir::storeElement(to, bytes->data(), i, ir::roundTo(to, ir::loadElement(source.type.dtype, source.data->data(), i)));
+  const int64_t count = source.data->size() / ir::byteSize(source.type.dtype);
+  std::vector<char> bytes(count * ir::byteSize(to));
+  for (int64_t i = 0; i < count; ++i)
+    ir::storeElement(to, bytes.data(), i, ir::roundTo(to, ir::loadElement(source.type.dtype, source.data->data(), i)));
   ir::TensorType type = source.type;
   type.dtype = to;
-  const std::string first = (source.name + "." + ir::name(to)).str();
-  std::string name = first;
-  for (unsigned i = 1;; ++i) {
-    const ir::Persistent *there = module.persistent(name);
-    if (!there) break;
-    if (there->kind == ir::PersistentKind::constant && there->type == type && there->data && *there->data == *bytes)
-      return name; // of another function
-    name = first + "." + std::to_string(i);
-  }
-  module.addPersistent({ir::PersistentKind::constant, name, type, {}, std::move(bytes), {}, {}, {}, source.location});
-  return name;
+  return writeConstant(module, (source.name + "." + ir::name(to)).str(), type, std::move(bytes), source.location);
 }
 
 // Casts of constants are constants; what nothing else reads goes.
 bool foldCasts(ir::Module &module, ir::Function &function) {
   bool changed = false;
   for (ir::Op *op : function.block().opPointers()) {
-    ir::Value value = op->operands().empty() ? ir::Value() : op->operand(0u);
-    if (!op->is("cast") || isUnsaturatedCast(op->site()) || !value.isPersistent()) continue;
-    const ir::Persistent &source = *module.persistent(value.name());
-    if (source.kind != ir::PersistentKind::constant || !source.data) continue;
-    const std::string name = source.name;
-    op->result().replaceAllUsesWith(function.read(castConstant(module, source, op->result().dtype())));
+    const ir::Persistent *source = op->is("cast") ? storedConstant(op->operand(0u)) : nullptr;
+    if (!source || isUnsaturatedCast(op->site())) continue;
+    const std::string name = source->name;
+    op->result().replaceAllUsesWith(function.read(castConstant(module, *source, op->result().dtype())));
     op->erase();
-    if (!isRead(module, name)) module.erasePersistent(name);
+    eraseUnread(module, name);
     changed = true;
   }
   return changed;

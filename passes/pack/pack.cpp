@@ -2,6 +2,7 @@
 #include "ir/graph/builder.h"
 #include "ir/ops/op_def.h"
 #include "passes/memory/memory_plan.h"
+#include "passes/rewrite/constant.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -13,20 +14,6 @@ using ir::Module, ir::Op, ir::Persistent, ir::PersistentKind, ir::Value;
 
 // Attention's q, k and v, where the names of the messages come from.
 constexpr unsigned kParts = 3;
-
-const Persistent *constantOf(const Module &module, Value value) {
-  const Persistent *stored = value.isPersistent() ? module.persistent(value.name()) : nullptr;
-  return stored && stored->kind == PersistentKind::constant && stored->data ? stored : nullptr;
-}
-
-// Whether anything but `op` reads the constant or derives from it.
-bool hasOtherReader(const Module &module, const Persistent &stored, const Op *op) {
-  for (const auto &function : module.functions())
-    for (Value read : function->reads())
-      if (read.name() == stored.name && llvm::any_of(read.users(), [&](Op *user) { return user != op; })) return true;
-  return llvm::any_of(module.persistents(),
-                      [&](const auto &p) { return llvm::is_contained(p->deriveFrom, stored.name); });
-}
 
 bool hasBias(const Op &linear) { return linear.operands().size() > 2 && linear.operand(2); }
 
@@ -45,11 +32,11 @@ std::string refusal(const Module &module, const Op &attention, llvm::ArrayRef<Op
                            first.result().name(), name);
     for (unsigned i = 1; i <= (hasBias(first) ? 2u : 1u); ++i) {
       const char *part = i == 1 ? "weight" : "bias";
-      const Persistent *stored = constantOf(module, linear->operand(i));
+      const Persistent *stored = storedConstant(linear->operand(i));
       if (!stored) return llvm::formatv("the {0} of %{1} is not a constant", part, name);
       if (stored->type.dtype != first.operand(i).dtype())
         return llvm::formatv("%{0} and %{1} have a {2} of different dtypes", first.result().name(), name, part);
-      if (i == 1 && hasOtherReader(module, *stored, linear))
+      if (i == 1 && isRead(module, stored->name, linear))
         return llvm::formatv("@{0} has another reader: a second copy would be kept", stored->name);
     }
   }
@@ -82,19 +69,7 @@ Value packedConstant(ir::Function &function, llvm::ArrayRef<Op *> linears, unsig
   const Persistent &first = *module.persistent(names.front());
   ir::TensorType type = first.type;
   type.shape[0] = rows;
-  const std::string wanted = joined(names);
-  std::string name = wanted;
-  for (unsigned n = 1; module.persistent(name); ++n) name = wanted + "." + std::to_string(n);
-  module.addPersistent({PersistentKind::constant,
-                        name,
-                        type,
-                        {},
-                        std::make_shared<const std::vector<char>>(std::move(bytes)),
-                        {},
-                        {},
-                        {},
-                        first.location});
-  return function.read(name);
+  return function.read(writeConstant(module, joined(names), type, std::move(bytes), first.location));
 }
 
 void pack(ir::Function &function, llvm::ArrayRef<Op *> linears) {
@@ -120,9 +95,7 @@ void pack(ir::Function &function, llvm::ArrayRef<Op *> linears) {
     old.replaceAllUsesWith(part);
     linears[i]->erase();
     part.setName(name);
-    for (const std::string &constant : constants) // a bias of zeros may be that of many layers
-      if (Module &module = function.module(); !hasOtherReader(module, *module.persistent(constant), nullptr))
-        module.erasePersistent(constant);
+    for (const std::string &constant : constants) eraseUnread(function.module(), constant);
   }
 }
 

@@ -1,6 +1,7 @@
 // Movement that moves nothing, or could be one step instead of two.
 #include "ir/graph/builder.h"
 #include "ir/ops/op_def.h"
+#include "passes/rewrite/constant.h"
 #include "passes/simplify/simplify.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -133,20 +134,19 @@ Replacement withoutBroadcast(const Match &m, ir::Builder &b) {
 // --- gather, iota
 
 // The one index that `value` holds, where it is known now.
-std::optional<int64_t> oneIndex(const Match &m, Value value) {
+std::optional<int64_t> oneIndex(Value value) {
   if (!llvm::all_of(value.shape(), [](const ir::Dim &d) { return d.is(1); })) return std::nullopt;
   if (ir::Op *op = value.op(); op && op->is("constant")) return static_cast<int64_t>(op->attr<double>("value"));
-  if (!value.isPersistent()) return std::nullopt;
-  const ir::Persistent &stored = *m.root().function()->module().persistent(value.name());
-  if (stored.kind != ir::PersistentKind::constant || !stored.data) return std::nullopt;
-  return static_cast<int64_t>(ir::loadElement(stored.type.dtype, stored.data->data(), 0));
+  const ir::Persistent *stored = storedConstant(value);
+  if (!stored) return std::nullopt;
+  return static_cast<int64_t>(ir::loadElement(stored->type.dtype, stored->data->data(), 0));
 }
 
 unsigned gatherAxis(const Match &m) { return m.root().site().axis("axis", m["x"].rank()); }
 
 // A symbol is 1 or more, so that 0 is inside.
 Verdict gathersOne(const Match &m) {
-  auto index = oneIndex(m, m["i"]);
+  auto index = oneIndex(m["i"]);
   const ir::Dim &dim = m["x"].shape()[gatherAxis(m)];
   bool inside = index && *index >= 0 && (dim.isConstant() ? *index < dim.value() : *index == 0);
   return m.require(inside, "its index is not one known number inside of x");
@@ -154,7 +154,7 @@ Verdict gathersOne(const Match &m) {
 
 Replacement slicedOnce(const Match &m, ir::Builder &b) {
   Shape start(m["x"].rank(), ir::Dim(0)), size(m["x"].shape().begin(), m["x"].shape().end());
-  start[gatherAxis(m)] = ir::Dim(*oneIndex(m, m["i"])), size[gatherAxis(m)] = ir::Dim(1);
+  start[gatherAxis(m)] = ir::Dim(*oneIndex(m["i"])), size[gatherAxis(m)] = ir::Dim(1);
   Value slice = b.op("slice", {m["x"]}, {{"start", start}, {"size", size}});
   return b.op("reshape", {slice}, {{"shape", m.root().result().type().shape}});
 }
