@@ -1,5 +1,6 @@
 #include "codegen/emit/header.h"
 #include "ir/graph/printer.h"
+#include "ir/ops/traffic.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace fusor::codegen {
@@ -7,15 +8,6 @@ namespace fusor::codegen {
 using namespace ir;
 
 namespace {
-
-Dim bytesOf(Value v) { return v.type().elements() * Dim(byteSize(v.dtype())); }
-
-bool sameOp(const Op &op, llvm::StringRef a, llvm::StringRef b) { return op.is(a) || op.is(b); }
-
-// What `op` reads of `operand` at least: a gather reads the rows it needs, not the table.
-Dim bytesReadBy(const Op &op, Value operand) {
-  return sameOp(op, "gather", "embedding") && op.operand(0u) == operand ? bytesOf(op.result()) : bytesOf(operand);
-}
 
 Dim flopsOf(const Op &op) {
   Dim elements = op.result().type().elements();
@@ -103,14 +95,11 @@ void describe(const FusionBody &body, KernelSet &set) {
   for (const Op &op : block.ops()) {
     if (op.def().isTerminator || op.def().lowering == Lowering::view) continue;
     for (Value v : op.operands())
-      if (v) unfused = unfused + bytesReadBy(op, v);
+      if (v) unfused = unfused + bytesRead(op, v);
     for (Value v : op.results()) unfused = unfused + bytesOf(v);
     set.flops = set.flops + flopsOf(op);
   }
-  for (Value argument : block.arguments()) {
-    auto users = argument.users();
-    set.bytesRead = set.bytesRead + (users.empty() ? bytesOf(argument) : bytesReadBy(*users.front(), argument));
-  }
+  for (Value argument : block.arguments()) set.bytesRead = set.bytesRead + bytesRead(argument);
   for (Value result : block.terminator()->operands()) set.bytesWritten = set.bytesWritten + bytesOf(result);
   set.bytesSaved = unfused - set.bytesRead - set.bytesWritten;
 }

@@ -1,5 +1,6 @@
 #include "runtime/cpu/bucket.h"
 #include "ir/ops/flops.h"
+#include "ir/ops/traffic.h"
 #include "runtime/execute/constants.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/MathExtras.h"
@@ -33,7 +34,6 @@ llvm::Expected<std::unique_ptr<Bucket>> makeBucket(const Function &function,
     step.code = code.get();
     auto add = [&](Value value, llvm::SmallVectorImpl<unsigned> &into) {
       into.push_back(bucket->memory.bufferOf[value.def()]);
-      step.bytes += passes::storageBytes(value.type(), symbols).value_or(0);
     };
     for (Value input : code->inputs) add(input, step.inputs);
     for (Value result : code->op->results()) add(result, step.outputs);
@@ -42,7 +42,7 @@ llvm::Expected<std::unique_ptr<Bucket>> makeBucket(const Function &function,
       for (unsigned i = 0; i < step.inputs.size(); ++i)
         if (bucket->memory.buffers[step.inputs[i]].place == bucket->memory.buffers[step.outputs[o]].place)
           overlaps[o].push_back(i);
-    step.flops = contractionFlops(*code->op, symbols);
+    step.bytes = movedBytes(*code->op, symbols), step.flops = contractionFlops(*code->op, symbols);
     step.step = instantiate(*code, symbols, overlaps, isa);
     bucket->sharedBytes = std::max(bucket->sharedBytes, step.step->sharedBytes());
     bucket->steps.push_back(std::move(step));

@@ -1,6 +1,7 @@
 #include "runtime/cuda/device_bucket.h"
 #include "ir/graph/bug.h"
 #include "ir/ops/flops.h"
+#include "ir/ops/traffic.h"
 #include "runtime/execute/constants.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -72,14 +73,13 @@ makeDeviceBucket(const Function &function, llvm::ArrayRef<DeviceCode> codes, con
     step.code = &code;
     auto add = [&](Value value, llvm::SmallVectorImpl<unsigned> &into) {
       into.push_back(bucket->memory.bufferOf[value.def()]);
-      step.bytes += passes::storageBytes(value.type(), symbols).value_or(0);
     };
     for (Value input : code.inputs) add(input, step.inputs);
     for (Value result : code.op->results()) add(result, step.outputs);
     int64_t workspace = 0;
     for (const codegen::Count &bytes : code.set.workspaces) workspace += aligned(evaluated(bytes, symbols));
     bucket->workspaceBytes = std::max(bucket->workspaceBytes, workspace);
-    step.flops = contractionFlops(*code.op, symbols);
+    step.bytes = movedBytes(*code.op, symbols), step.flops = contractionFlops(*code.op, symbols);
     bucket->steps.push_back(std::move(step));
   }
   bucket->memory.workspaceBytes = bucket->workspaceBytes;
