@@ -1,5 +1,6 @@
 #include "frontend/bench/step_profile.h"
 #include "frontend/bench/median.h"
+#include <algorithm>
 
 namespace fusor::frontend {
 namespace {
@@ -35,9 +36,11 @@ llvm::Expected<StepProfile> profileStep(runtime::Program &program, const DeviceS
                                         const ChosenDevice &device, llvm::StringRef function,
                                         llvm::ArrayRef<runtime::TensorView> inputs,
                                         llvm::ArrayRef<runtime::TensorView> outputs) {
-  constexpr unsigned kRuns = 10;
-  const unsigned runs = program.isDeferred() ? kRuns : 1; // a CPU's step can take seconds
+  constexpr double kRuns = 10, kMostMs = 1000; // a CPU's step can take seconds
   StepProfile profile;
+  auto once = program.timeRuns(function, inputs, 1);
+  if (!once) return once.takeError();
+  const auto runs = static_cast<unsigned>(program.isDeferred() ? kRuns : std::clamp(kMostMs / *once, 1.0, kRuns));
   auto together = program.timeRuns(function, inputs, runs);
   if (!together) return together.takeError();
   profile.backToBackMs = *together;
