@@ -174,6 +174,8 @@ FUSOR_API Value operator-(Operand a);
 // Elementwise.
 FUSOR_API Value gelu(Value x, Site site = Site::here()); ///< tanh form
 FUSOR_API Value geluErf(Value x, Site site = Site::here());
+/// x * sigmoid(1.702 x).
+FUSOR_API Value geluQuick(Value x, Site site = Site::here());
 FUSOR_API Value relu(Value x, Site site = Site::here());
 FUSOR_API Value silu(Value x, Site site = Site::here());
 FUSOR_API Value sigmoid(Value x, Site site = Site::here());

@@ -43,6 +43,7 @@ Value operator-(Operand a) { return one("neg", {a.value}, a.site); }
 
 Value gelu(Value x, Site site) { return one("gelu", {x}, site); }
 Value geluErf(Value x, Site site) { return one("gelu", {x}, site, {{"form", std::string("erf")}}); }
+Value geluQuick(Value x, Site site) { return one("gelu", {x}, site, {{"form", std::string("quick")}}); }
 Value relu(Value x, Site site) { return one("relu", {x}, site); }
 Value silu(Value x, Site site) { return one("silu", {x}, site); }
 Value sigmoid(Value x, Site site) { return one("sigmoid", {x}, site); }

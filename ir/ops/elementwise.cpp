@@ -32,13 +32,18 @@ llvm::Expected<ResultTypes> inferCast(const OpSite &site) {
   return ResultTypes{{to, site.type(0).shape}};
 }
 
-constexpr double kSqrtHalf = 0.70710678118654752440, kSqrt2OverPi = 0.79788456080286535588, kGeluCubic = 0.044715;
+constexpr double kSqrtHalf = 0.70710678118654752440, kSqrt2OverPi = 0.79788456080286535588, kGeluCubic = 0.044715,
+                 kQuickGelu = 1.702;
 
 // The derivative of gelu at x. tanh form: with u = c (x + k x^3): 0.5 (1 + tanh u) + 0.5 x (1 - tanh^2 u) u'.
 template <typename T> T geluSlope(T x, const OpSite &site) {
   if (site.word("form") == "tanh") {
     T t = tanh(kSqrt2OverPi * (x + kGeluCubic * x * x * x));
     return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * kSqrt2OverPi * (1.0 + 3.0 * kGeluCubic * x * x);
+  }
+  if (site.word("form") == "quick") {
+    T s = 1.0 / (1.0 + exp(-kQuickGelu * x));
+    return s * (1.0 + kQuickGelu * x * (1.0 - s));
   }
   return 0.5 * (1.0 + erf(x * kSqrtHalf)) + x * 0.39894228040143267794 * exp(-0.5 * x * x);
 }
@@ -327,11 +332,12 @@ llvm::ArrayRef<OpDef> elementwiseOps() {
       op("gelu")
           .summary("Gaussian error linear unit")
           .types(TypeClass::floats)
-          .word("form", {"tanh", "erf"})
-          .note("the tanh approximation, or exact through erf")
+          .word("form", {"tanh", "erf", "quick"})
+          .note("the tanh approximation, exact through erf, or x * sigmoid(1.702 x)")
           .samples(-6, 6)
           .formula([](auto x, const OpSite &site) {
             if (site.word("form") == "tanh") return 0.5 * x * (1.0 + tanh(kSqrt2OverPi * (x + kGeluCubic * x * x * x)));
+            if (site.word("form") == "quick") return x / (1.0 + exp(-kQuickGelu * x));
             return 0.5 * x * (1.0 + erf(x * kSqrtHalf));
           })
           .gradient([](const GradientSite &g) -> llvm::SmallVector<Value, 4> {
@@ -341,7 +347,7 @@ llvm::ArrayRef<OpDef> elementwiseOps() {
           .summary("dy times the derivative of gelu at x")
           .operands({"dy", "x"})
           .types(TypeClass::floats)
-          .word("form", {"tanh", "erf"})
+          .word("form", {"tanh", "erf", "quick"})
           .note("as of the gelu it belongs to")
           .samples(-6, 6)
           .formula([](auto dy, auto x, const OpSite &site) { return dy * geluSlope(x, site); }),

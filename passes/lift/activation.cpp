@@ -10,7 +10,7 @@ namespace {
 using ir::Op, ir::Value;
 
 const double kErfScale = std::sqrt(0.5), kTanhScale = 2 / std::sqrt(std::acos(-1.0)) * std::sqrt(0.5),
-             kCubic = 0.044715;
+             kCubic = 0.044715, kQuick = 1.702;
 
 Polynomial geluArgument(bool erf) {
   Polynomial p;
@@ -88,8 +88,16 @@ Finding findSilu(Op &op) {
         finding = Finding::refused("small ops in {0} round in between", ir::name(x.dtype()));
       else if (inner->isNear(ofXAndXT(1, 0), x.dtype()))
         return Finding::found(outer->value, [=](ir::Builder &b) { return b.op("silu", {x}); }).worth(outer->value, {x});
+      else if (inner->isNear(ofXAndXT(kQuick, 0), x.dtype()))
+        return Finding::found(
+                   outer->value,
+                   [=](ir::Builder &b) {
+                     return b.op("gelu", {x}, {{"form", std::string("quick")}});
+                   },
+                   "quick gelu")
+            .worth(outer->value, {x});
       else
-        finding = Finding::refused("sigmoid of {0}, of x is wanted", inner->str());
+        finding = Finding::refused("sigmoid of {0}, of x or {1} is wanted", inner->str(), ofXAndXT(kQuick, 0).str());
       finding = std::move(finding).worth(outer->value, {x});
     }
     return finding;

@@ -42,7 +42,7 @@ struct Family {
 Finding findNorm(ir::Op &op);       // x / sqrt(mean(x x) + eps), and the same of x - mean(x)
 Finding findNormWeight(ir::Op &op); // a norm without weight, times a vector
 Finding findGelu(ir::Op &op);       // 0.5 x (1 + erf(x / sqrt 2)), 0.5 x (1 + tanh(...))
-Finding findSilu(ir::Op &op);       // x sigmoid(x)
+Finding findSilu(ir::Op &op);       // x sigmoid(x); quick gelu: x sigmoid(1.702 x)
 Finding findSoftmax(ir::Op &op);    // exp(x - max) / sum, and softmax between two reshapes
 Finding findLinear(ir::Op &op);     // a product with a stored weight, plus a bias
 Finding findRotary(ir::Op &op);     // x cos + (-x2, x1) sin

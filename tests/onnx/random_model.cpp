@@ -95,7 +95,7 @@ std::string RandomModel::gelu(const std::string &x) {
 }
 
 std::string RandomModel::silu(const std::string &x) {
-  return either("Mul", x, op("Sigmoid", {chance(12) ? either("Mul", x, number(1.702)) : x}));
+  return either("Mul", x, op("Sigmoid", {chance(24) ? either("Mul", x, number(chance(50) ? 1.702 : 1.5)) : x}));
 }
 
 std::string RandomModel::softmax(const std::string &x) {
