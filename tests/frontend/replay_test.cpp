@@ -91,7 +91,7 @@ TEST_F(Replay, AnEditedConstantShowsAndPutBackItDoesNot) {
 // A change within what the types can tell is no failure, but it is shown.
 TEST_F(Replay, AnotherOrderAgreesThoughBitsDiffer) {
   std::string gelu = kernel("linear_gelu");
-  edit(gelu, "0.044715f", "0.0449f");
+  edit(gelu, "0.044715f", "0.046f");
   Ran ran = replay(gelu, "--json");
   EXPECT_EQ(ran.exit, 0) << ran.err;
   llvm::json::Object result = objects(ran.out).at(0);
@@ -150,7 +150,7 @@ TEST_F(Replay, InstallPutsTheEditedTextIntoTheCacheAndOutAgain) {
   Ran unedited = replay(gelu, "--install");
   EXPECT_EQ(unedited.exit, 1);
   EXPECT_SAYS(unedited.err, "is not edited: there is nothing to install");
-  edit(gelu, "0.044715f", "0.0449f");
+  edit(gelu, "0.044715f", "0.046f");
   Ran installed = replay(gelu, "--install");
   EXPECT_EQ(installed.exit, 0) << installed.err;
   EXPECT_SAYS(installed.err, "warning: runs on a GPU that would use kernel 'linear_gelu");

@@ -67,7 +67,7 @@ TEST(BuilderErrors, Attributes) {
   EXPECT_EQ(refusal("return", {}, {{"targets", true}}),
             "'return' attribute 'targets' must be a list of strings, is true");
   EXPECT_EQ(refusal("gelu", {f32({4})}, {{"form", std::string("fast")}}),
-            "'gelu' attribute 'form' must be one of tanh, erf, is fast");
+            "'gelu' attribute 'form' must be one of tanh, erf, quick, is fast");
   EXPECT_EQ(refusal("dropout", {f32({4}), i32({})}, {{"rate", 1.5}}),
             "'dropout' attribute 'rate' must be in 0.0..1.0, is 1.5");
   EXPECT_EQ(refusal("rope", {f32({1, 2, 4}), i32({2})}, {{"heads", int64_t(0)}}),
