@@ -47,14 +47,15 @@ Value revived(const Value &packed, const Array &templates) {
         if (const Value &cell = (*row.getAsArray())[i]; cell.kind() != Value::Null) {
           llvm::StringRef key = *(*keys)[i].getAsString();
           const Array *words = object->getObject("~")->getArray(key);
-          entry[key] = revived(words ? (*words)[*cell.getAsInteger()] : cell, templates);
+          entry[key.str()] = revived(words ? (*words)[*cell.getAsInteger()] : cell, templates);
         }
       rows.push_back(std::move(entry));
     }
     return rows;
   }
   Object result;
-  for (const auto &[key, value] : *object) result[key] = revived(value, templates);
+  for (const auto &[key, value] : *object)
+    result[key.str()] = revived(value, templates); // as a StringRef it would be one into what is parsed
   return result;
 }
 Value thereAndBack(const Value &data) {

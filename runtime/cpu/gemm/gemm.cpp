@@ -126,7 +126,9 @@ void gemmTile(const GemmArgs &args, const GemmTile &tile, Isa isa) {
                     .a = args.transA ? args.A + k * args.lda + r : args.A + r * args.lda + k,
                     .lda = args.lda,
                     .transA = args.transA,
-                    .b = args.transB ? args.B + c * args.ldb + k : args.B + k * args.ldb + c,
+                    .b = args.packedB  ? nullptr
+                         : args.transB ? args.B + c * args.ldb + k
+                                       : args.B + k * args.ldb + c,
                     .ldb = args.ldb,
                     .transB = args.transB,
                     .c = args.C + r * args.ldc + c,
