@@ -34,15 +34,13 @@ CompileRequest::CompileRequest(const DeviceSettings &settings) {
   dumpFolder = settings.dumpDir;
 }
 
-// The sizes of decisions where nobody gave others: the program's, and train's batch for what it leaves open.
-static void countBytesAt(CompileRequest &request, const ir::Module &module) {
-  constexpr int64_t kSize = 16;
-  ir::SymbolValues &sizes = request.passes.sizes;
+std::string fillDims(ir::SymbolValues &symbols, const ir::Module &module, int64_t size) {
+  std::string text;
   for (const auto &[name, range] : module.symbols()) {
-    auto known = request.program.symbols.find(name);
-    sizes.try_emplace(name, known != request.program.symbols.end() ? known->getValue()
-                                                                   : std::clamp(kSize, range.low, range.high));
+    symbols.try_emplace(name, std::clamp(size, range.low, range.high));
+    text += " " + name + "=" + std::to_string(symbols[name]);
   }
+  return text;
 }
 
 llvm::Expected<Compiled> compileModule(std::unique_ptr<ir::Module> module, const ChosenDevice &device,
@@ -54,7 +52,8 @@ llvm::Expected<Compiled> compileModule(std::unique_ptr<ir::Module> module, const
     request.program.memoryLimitBytes = memoryBytes(); // what cannot fit is an error, not a killed process
   request.program.device = device.ordinal;
   request.passes.explain |= !request.dumpFolder.empty(); // near misses are in fusions.json too
-  countBytesAt(request, *module);
+  for (const auto &known : request.program.symbols) request.passes.sizes.try_emplace(known.getKey(), known.getValue());
+  fillDims(request.passes.sizes, *module, kDecisionSize);
   passes::PassContext context(request.passes);
   std::optional<ModuleFiles> files;
   if (!request.dumpFolder.empty()) {

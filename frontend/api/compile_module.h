@@ -22,6 +22,12 @@ struct Compiled {
   std::vector<runtime::CompileSpan> passSpans;
   double compileMs = 0;
 };
+
+/// The size that decisions count bytes at where neither --dim nor the program says one: train's batch.
+constexpr int64_t kDecisionSize = 16;
+/// Symbols of the module that have no value are `size`, or as near as their range allows; " B=16 T=8" of all.
+std::string fillDims(ir::SymbolValues &symbols, const ir::Module &module, int64_t size);
+
 llvm::Expected<Compiled> compileModule(std::unique_ptr<ir::Module> module, const ChosenDevice &device,
                                        CompileRequest request);
 

@@ -15,8 +15,7 @@ llvm::Error copyPersistent(runtime::Program &from, runtime::Program &to, llvm::S
 } // namespace
 
 llvm::Error calibrateFp8(runtime::Program &program, std::unique_ptr<ir::Module> source, const ChosenDevice &device,
-                         CompileRequest request, llvm::StringRef function,
-                         llvm::ArrayRef<runtime::TensorView> inputs) {
+                         CompileRequest request, llvm::StringRef function, llvm::ArrayRef<runtime::TensorView> inputs) {
   passes::DelayedScaling &recipe = *request.passes.fp8;
   recipe.measureOnly = true, recipe.returnAmax = recipe.returnStats = false;
   request.passes.accumulate = 1;

@@ -10,12 +10,12 @@ llvm::Expected<std::vector<runtime::StepTime>> timeLaunches(runtime::Program &pr
                                                             llvm::ArrayRef<runtime::TensorView> inputs,
                                                             llvm::ArrayRef<runtime::TensorView> outputs,
                                                             unsigned runs) {
-  constexpr unsigned kBefore = 2; // the first profiled run makes the graph with its events
+  const unsigned before = program.isDeferred() ? 2 : 0; // the first profiled run makes the graph with its events
   std::vector<runtime::StepTime> launches;
   std::vector<std::vector<double>> ms;
-  for (unsigned i = 0; i < kBefore + runs; ++i) {
+  for (unsigned i = 0; i < before + runs; ++i) {
     if (auto error = program.run(function, inputs, outputs)) return error;
-    if (i < kBefore) continue;
+    if (i < before) continue;
     launches = program.stepTimes();
     ms.resize(launches.size());
     for (size_t l = 0; l < launches.size(); ++l) ms[l].push_back(launches[l].ms);
@@ -38,12 +38,18 @@ llvm::Expected<StepProfile> profileStep(runtime::Program &program, const DeviceS
                                         llvm::ArrayRef<runtime::TensorView> outputs) {
   constexpr double kRuns = 10, kMostMs = 1000; // a CPU's step can take seconds
   StepProfile profile;
-  auto once = program.timeRuns(function, inputs, 1);
-  if (!once) return once.takeError();
-  const auto runs = static_cast<unsigned>(program.isDeferred() ? kRuns : std::clamp(kMostMs / *once, 1.0, kRuns));
-  auto together = program.timeRuns(function, inputs, runs);
-  if (!together) return together.takeError();
-  profile.backToBackMs = *together;
+  auto runs = static_cast<unsigned>(kRuns);
+  if (!program.isDeferred()) {
+    auto once = program.timeRuns(function, inputs, 1);
+    if (!once) return once.takeError();
+    profile.backToBackMs = *once;
+    runs = static_cast<unsigned>(std::clamp(kMostMs / *once, 1.0, kRuns));
+  }
+  if (program.isDeferred() || runs > 1) {
+    auto together = program.timeRuns(function, inputs, runs);
+    if (!together) return together.takeError();
+    profile.backToBackMs = *together;
+  }
   program.setProfiling(true);
   auto launches = timeLaunches(program, function, inputs, outputs, runs);
   program.setProfiling(false);

@@ -68,10 +68,9 @@ llvm::Error explainModule(Console &console, const CommonOptions &common, const E
   auto passOpts = passOptions(common, options, *loaded->module, [&](const std::string &text) { console.note(text); });
   if (!passOpts) return passOpts.takeError();
   passOpts->explain = true;
-  constexpr int64_t kSize = 16; // of what --dim leaves open: train's batch
   auto symbols = parseDims(options.dims, *loaded->module);
   if (!symbols) return symbols.takeError();
-  const std::string sizes = fillDims(*symbols, *loaded->module, kSize);
+  const std::string sizes = fillDims(*symbols, *loaded->module, kDecisionSize);
   passOpts->sizes = *symbols;
   // Where a library multiplies, its algorithms are a program's.
   bool compiles = common.device != "auto" && passOpts->target.kind == ir::DeviceKind::cuda &&

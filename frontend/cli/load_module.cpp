@@ -94,15 +94,6 @@ DeviceSettings deviceSettings(const CommonOptions &common) {
   return settings;
 }
 
-std::string fillDims(ir::SymbolValues &symbols, const ir::Module &module, int64_t size) {
-  std::string text;
-  for (const auto &[name, range] : module.symbols()) {
-    symbols.try_emplace(name, std::clamp(size, range.low, range.high));
-    text += " " + name + "=" + std::to_string(symbols[name]);
-  }
-  return text;
-}
-
 llvm::Expected<ir::SymbolValues> parseDims(const std::vector<std::string> &dims, const ir::Module &module) {
   ir::SymbolValues values;
   for (llvm::StringRef dim : dims) {

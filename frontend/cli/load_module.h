@@ -32,8 +32,6 @@ llvm::Expected<passes::PassOptions> passOptions(
     llvm::function_ref<void(const std::string &)> note = [](const std::string &) {});
 /// Where programs run, as the common flags say.
 DeviceSettings deviceSettings(const CommonOptions &common);
-/// Symbols of the module that have no value are `size`, or as near as their range allows; " B=16 T=8" of all.
-std::string fillDims(ir::SymbolValues &symbols, const ir::Module &module, int64_t size);
 /// {"B=8", "T=4"} to symbol values.
 llvm::Expected<ir::SymbolValues> parseDims(const std::vector<std::string> &dims, const ir::Module &module);
 

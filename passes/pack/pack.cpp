@@ -1,7 +1,6 @@
 #include "passes/pack/pack.h"
 #include "ir/graph/builder.h"
 #include "ir/ops/op_def.h"
-#include "passes/memory/memory_plan.h"
 #include "passes/rewrite/constant.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
@@ -111,7 +110,7 @@ llvm::Expected<bool> packProjections(ir::Module &module, PassContext &context) {
         if (Op *made = op->operand(i).op(); made && made->is("linear")) linears.insert(made);
       if (linears.size() < 2) continue; // packed already, or computed otherwise
       // x is read once.
-      std::optional<int64_t> x = storageBytes(linears[0]->operand(0u).type(), context.sizes(module));
+      std::optional<int64_t> x = ir::byteSize(linears[0]->operand(0u).type(), context.sizes(module));
       int64_t saved = x ? *x * static_cast<int64_t>(linears.size() - 1) : 0;
       if (std::string reason = refusal(module, *op, linears.getArrayRef()); !reason.empty()) {
         context.record(Decision::Kind::refused, "pack", *op, reason, saved);
